@@ -6,7 +6,7 @@ import Testing
 
 /// Addresses that the policy forbids: row R41.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct AddressFaultTests {
-    /// Ways to write addresses that are not of the public internet.
+    /// Notations of addresses that are not of the public internet.
     static let hosts = [
         "127.0.0.1", "127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0x7f.1", "0", "0.0.0.0", "[::1]", "[::]",
         "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::127.0.0.1]", "localhost", "LOCALHOST", "localhost.",
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// Answers the first request, as a server outside would.
+    /// Responds to the first request, like a server outside.
     private struct Outside: RequestInterceptor {
         let location: String
         func intercept(_ request: OutgoingRequest, of run: RunInfo) async throws -> InterceptedResponse? {

@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// Bodies that are not there, too large or damaged: rows R13 and R27 to R31.
+/// Missing, oversized or damaged bodies: rows R13 and R27 to R31.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct BodyFaultTests {
     @Test(
         "R13: a response that cannot have a body has none, whatever it announces",
@@ -143,8 +143,8 @@ import Testing
             server.script(path: "/\(index).", [.send(head("200 OK", fields)), .sendBytes(gzip), .serve])
             do throws(RequestError) {
                 let reply = try await agent.send(Get(server.baseURL + "/\(index)."))
-                // Time, system and extra flags are not checked (RFC 1952, 2.3.1), nor is what fills the last byte of
-                // the stream, nine before the end.
+                // Time, system and extra flags are not checked (RFC 1952, 2.3.1), nor is the padding in the last byte
+                // of the stream, nine before the end.
                 #expect(reply.text == "Hello, gzip", "byte \(index)")
                 #expect((4...9).contains(index) || index == gzip.count - 9, "byte \(index)")
             } catch {
@@ -183,7 +183,7 @@ import Testing
 }
 
 extension FaultSetup {
-    /// Asks for a target with a query of its own.
+    /// Requests a target with a query of its own.
     fileprivate mutating func ask(_ target: String) {
         let parts = target.split(separator: "?", maxSplits: 1)
         path = String(parts[0])
@@ -192,7 +192,7 @@ extension FaultSetup {
 
     fileprivate mutating func zeros() { query = "zeros=1" }
 
-    /// The bound of the configuration is one on bodies in memory. Not noted as omitted: the request's own is played
+    /// The configuration's limit is for bodies in memory. Not noted as omitted: the request's own limit is played
     /// there.
     fileprivate mutating func isHeldInMemory() { forms = [.buffered] }
 }

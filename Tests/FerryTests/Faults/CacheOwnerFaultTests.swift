@@ -4,8 +4,8 @@ import Testing
 
 @testable import Ferry
 
-/// Responses that credentials led to, which the key of the cache does not show. A redirect drops the credentials, and
-/// its target is still the answer to one user.
+/// Responses that depend on credentials which the cache's key does not contain. A redirect drops the credentials, but
+/// its target is still the response for one user.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct CacheOwnerFaultTests {
     private let bench = CacheBench()
 
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    /// An agent that keeps in the directory of all, before a server.
+    /// An agent with a cache in the shared directory, before a server.
     private func agent(
         _ server: LoopbackServer, _ change: (inout NetworkConfiguration) -> Void = { _ in }
     ) -> NetworkAgent {
@@ -25,7 +25,7 @@ import Testing
         return NetworkAgent(configuration: configuration)
     }
 
-    /// The user's run, then those of others with the same request: none of them is told what the user was.
+    /// The user's run, then those of others with the same request: none of them gets the user's response.
     private func expectNoHitForOthers(
         _ server: LoopbackServer, _ request: Kept = Kept(), sourceLocation: SourceLocation = #_sourceLocation,
         _ change: (inout NetworkConfiguration) -> Void
@@ -45,7 +45,7 @@ import Testing
         server.stop()
     }
 
-    /// Where the redirects of these tests end.
+    /// The target of the redirects in these tests.
     private func elsewhere() throws -> LoopbackServer {
         let server = try LoopbackServer()
         server.handle("/mine") { _ in LoopbackResponse(text: "of the user") }

@@ -8,7 +8,7 @@ import Testing
 
 /// Row R71: a run cancelled in each of its phases.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct CancelFaultTests {
-    /// Starts a run in every form and way, cancels it when `isThere` returns, and looks at what comes of it.
+    /// Starts a run in every form and way, cancels it when `isThere` returns, and checks the outcome.
     private func expectCancelled(
         _ script: LoopbackScript, _ phases: RequestPhase..., processed: Bool, attempts: Int,
         sourceLocation: SourceLocation = #_sourceLocation, setUp: (inout FaultSetup) throws -> Void = { _ in },
@@ -16,7 +16,7 @@ import Testing
     ) async throws {
         var setup = FaultSetup()
         try setUp(&setup)
-        // One place only: the next request shows that it was given free.
+        // One slot only: the next request shows that it was freed.
         setup.configuration.limits.maxConcurrentTransfers = 1
         setup.ends(within: .milliseconds(50))
         let expected = ExpectedFault(code: .cancelled, phases: Set(phases), processed: processed, attempts: attempts)
@@ -79,7 +79,7 @@ import Testing
 
     @Test("R71: during a lookup by a resolver that hangs")
     func lookingUp() async throws {
-        // All of it ends, the agent included, while the lookup does not.
+        // Everything ends, including the agent, but not the lookup.
         defer { resolver_release() }
         try await expectCancelled([], .dns, processed: false, attempts: 0) {
             $0.host = "name.held.test"
@@ -97,7 +97,7 @@ import Testing
         let tasks = outcomes.map { agent.start(Probe(path: "http://many.held.test/"), completion: $0.take) }
         let awaited = Task { await agent.result(Probe(path: "http://many.held.test/")) }
         #expect(await eventually { agent.core.transport.statistics.resolving == 11 && resolver_held() == 1 })
-        // They have their places, and are counted once.
+        // They were admitted, and are counted once.
         #expect(agent.statistics.waiting == 0 && agent.statistics.running == 11)
         tasks[4].cancel()
         awaited.cancel()
@@ -177,8 +177,8 @@ import Testing
     @Test("R71: within a body that keeps arriving")
     func streaming() async throws {
         try await expectCancelled(
-            // More than the sockets hold before the mark, and not too much to be collected before a cancel that is
-            // late.
+            // More than the sockets hold before the mark, but not so much that it takes long to collect before a late
+            // cancel.
             [
                 .expectHead, .send(head()), .pattern(bytes: 14_000_000), .mark("begun"), .pattern(bytes: 6_000_000),
                 .keepOpen,

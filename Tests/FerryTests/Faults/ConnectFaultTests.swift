@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// No name, no connection: rows R49 to R53.
+/// Failing names and connections: rows R49 to R53.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ConnectFaultTests {
     @Test("R49: a closed port is refused at once", arguments: [HTTPMethod.get, .post])
     func refused(method: HTTPMethod) async throws {
@@ -29,7 +29,7 @@ import Testing
         arguments: ["http://[fe80::1]:1/", "http://255.255.255.255:1/"])
     func unreachable(url: String) async throws {
         try await withFlow { _, agent in
-            // Not noted for the table: the finer cause is the machine's.
+            // Not noted for the table: the finer cause depends on the machine.
             for result in await agent.resultsOfBothWays(Probe(path: url + "?" + Canary.query)) {
                 let error = try #require(result.error)
                 #expect(.connect ~= error && !error.mayHaveBeenProcessed && error.attempts == 1, "\(error)")
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    /// The same port is kept on 127.0.0.1, so that nobody else serves there.
+    /// The same port is reserved on 127.0.0.1, so that no other server uses it.
     private func serverOnIPv6Only() throws -> (LoopbackServer, LoopbackServer) {
         var options = LoopbackServer.Options()
         options.address = "::1"

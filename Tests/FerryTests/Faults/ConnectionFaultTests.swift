@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// Connections that end too early or say too much: rows R16 to R21.
+/// Connections that end too early or send too much: rows R16 to R21.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ConnectionFaultTests {
     @Test("R16: a request may have been processed if the connection closes without a byte")
     func closedWithoutAnswer() async throws {
@@ -76,7 +76,7 @@ import Testing
     @Test("R20: bytes after a whole response never become a response", arguments: [1, 2, 50])
     func excess(count: Int) async throws {
         let poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"
-        // In one piece: what comes only after the next request has left is an answer like any other.
+        // In one piece: bytes that arrive after the next request was sent count as its response.
         let whole = answer("good") + String(repeating: poison, count: count)
         try await expectAnswer([.expectHead, .send(whole), .serve]) { response, server in
             #expect(response.text == "good")
@@ -100,7 +100,7 @@ import Testing
     func poisonedQueue(poison: String, overTLS: Bool) async throws {
         var options = LoopbackServer.Options()
         if overTLS { options.certificate = try ServerCertificate() }
-        // Each form is the first to ask after the poison.
+        // Each form sends the first request after the poison.
         for play in Play.allCases {
             try await withFlow(server: options) { server, agent in
                 server.script(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Rows R125 to R127: what an engine that reads HTTP/1.1 by itself can do wrong. Both engines play them.
+/// Rows R125 to R127: possible errors of an engine that parses HTTP/1.1 itself. Both engines are tested.
 @Suite(.timeLimit(.minutes(3)), .faultTable) struct EngineFaultTests {
     static let engines: [TransferEngine] = [.libcurl, .automatic]
 
@@ -114,7 +114,7 @@ import Testing
 
     // MARK: R126
 
-    /// Where they differ, the manual says so and why.
+    /// If they differ, the manual says so and why.
     @Test("R126: both engines report broken responses alike", arguments: EngineCase.all)
     func sameOutcome(of broken: EngineCase) async throws {
         var told: [String] = []
@@ -177,7 +177,7 @@ import Testing
             #expect(
                 ends.count { $0.hasPrefix("connectionReset ") } == count * 3 / 10,
                 "\(Set(ends.filter { !$0.hasPrefix("200") }))")
-            // The loop publishes its figures at the end of a turn, behind the last result.
+            // The loop publishes its figures at the end of a turn, after the last result.
             #expect(await eventually { agent.statistics.running == 0 && agent.statistics.waiting == 0 })
         }
         #expect(await eventually { openDescriptorCount() <= before + 8 })

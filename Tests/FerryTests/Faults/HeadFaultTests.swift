@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// The head of an answer (RFC 9112, 4 and 5): rows R11, R14, and the bombs R23 to R26.
+/// The head of a response (RFC 9112, 4 and 5): rows R11, R14, and the bombs R23 to R26.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct HeadFaultTests {
     @Test(
         "R11: an invalid field is malformed",
@@ -111,7 +111,7 @@ import Testing
         let line = "X: 5678\r\n"
         let start = "HTTP/1.1 200 OK\r\n", end = "Content-Length: 0\r\n\r\n"
         let fits = (bound - start.utf8.count - end.utf8.count) / line.utf8.count
-        // As many as libcurl and the table of fields take.
+        // As many as libcurl and the table of fields allow.
         let count = min(fits, 900)
         try await expectAnswer(
             [.expectHead, .send(start), .repeating(line, times: count), .send(end), .serve],

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Ferry
 
-/// Something slow that holds something else: a name server, a disk, a job on the loop, a thousand runs that hang.
+/// Something slow that holds something else up: a name server, a disk, a job on the loop, a thousand runs that hang.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct HeldFaultTests {
     @Test("R118: a hundred names on a name server that hangs do not delay another name, even of another agent")
     func names() async throws {
@@ -69,7 +69,7 @@ import Testing
             case .shutdown: #expect(code == .shutdown)
             }
             #expect(took < .seconds(2) && writes_held() == 1, "\(took)")
-            // Nobody else writes to the part meanwhile.
+            // Nothing else writes to the part meanwhile.
             let next = NetworkAgent()
             let second = await fault { () throws(RequestError) in
                 try await next.download(File(path: file.path), to: .file(place.target))
@@ -146,7 +146,7 @@ import Testing
         let server = try LoopbackServer(options)
         let agent = NetworkAgent()
         func send(_ index: Int) async throws {
-            // No connection of these is kept: the server closes it, or does not listen there.
+            // None of these connections is kept: the server closes it, or does not listen there.
             let address = "127.1.\(index / 250).\(index % 250 + 1):\(server.port)"
             let host = areNames ? "r122-\(index).inside.test:\(server.port)" : address
             let outcome = await agent.result(Probe(path: "http://\(host)/close"))

@@ -3,14 +3,14 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What a cache keeps of answers that come to nothing (row R98, and what others say of the cache). Each fault stands
-/// beside the same answer without it, which is kept: so nothing but the fault can be the reason.
+/// What a cache stores of responses that fail (row R98, and the cache's part of others). Each fault is compared with
+/// the same response without it, which is stored: so only the fault can be the reason.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct KeptFaultTests {
     private static let size = 100_000
     private static let sized = head("200 OK", "Content-Length: \(size)\r\n")
     private static let chunked = head("200 OK", "Transfer-Encoding: chunked\r\n")
 
-    /// An answer that is kept. It may be played to its end where others are cut off.
+    /// A response that is stored. It may be played to its end, unlike others.
     private func expectKept(
         _ script: LoopbackScript = [], sourceLocation: SourceLocation = #_sourceLocation,
         setUp: (inout FaultSetup) -> Void = { _ in }

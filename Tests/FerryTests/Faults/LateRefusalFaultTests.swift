@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What adapters, interceptors and complete requests bring along is looked at like all else: rows R42 to R47.
+/// Requests from adapters, interceptors and prebuilt ones are checked like all others: rows R42 to R47.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct LateRefusalFaultTests {
     private struct Change: RequestAdapter {
         let change: @Sendable (inout OutgoingRequest) -> Void
@@ -16,7 +16,7 @@ import Testing
         var prebuiltRequest: OutgoingRequest?
     }
 
-    /// Who spoils the request.
+    /// What spoils the request.
     enum Spoiler: CaseIterable, Sendable {
         case adapter, custom
     }

@@ -5,13 +5,13 @@ import Testing
 
 @testable import Ferry
 
-/// Proxies that want to know who asks, and where they are told of: rows R55 and R57.
+/// Proxies that require credentials, and how proxies are chosen: rows R55 and R57.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ProxyFaultTests {
     private static let refusal =
         "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"canary\"\r\nContent-Length: 3\r\n\r\nabc"
     private static let tunnel: [LoopbackScript.Step] = [.send("HTTP/1.1 200 OK\r\n\r\n"), .startTLS, .serve]
     private static let credential = Credential(user: "canary-user", password: "canary-password")
-    /// As Basic writes it.
+    /// In the form of Basic.
     private static let basic = "Basic Y2FuYXJ5LXVzZXI6Y2FuYXJ5LXBhc3N3b3Jk"
 
     /// Proxy and origin are one server: the tunnel leads to itself.
@@ -25,7 +25,7 @@ import Testing
         server.script(LoopbackScript([.plain, .expectHead] + script))
         try await withFlow {
             $0.tls.authorityFile = certificate.authorityFile
-            // The request after the fault goes by itself.
+            // The request after the fault bypasses the proxy.
             $0.proxy = .http("127.0.0.1", port: Int(server.port), credential: credential).except("127.0.0.1")
             configure(&$0)
         } _: { _, agent in
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// What is meant for the server does not stand in a request to the proxy.
+    /// Fields for the server are not in a request to the proxy.
     private func expectNoSecretsOfRequest(_ requests: [LoopbackRequest]) {
         for sent in requests {
             #expect(sent.headers["Authorization"] == nil && sent.headers["Cookie"] == nil)
@@ -103,7 +103,7 @@ import Testing
         } _: { server, agent in
             var probe = probe
             probe.headers["Proxy-Authorization"] = nil
-            // The first refusal ends its connection: only the second one is met on the same.
+            // The first refusal ends its connection: only the second challenge is handled on the same one.
             let reply = try await agent.outcome(of: probe, play).get()
             #expect(reply.text == "Hello, ferry")
             #expect(provider.challenges.map(\.challenger) == [.proxy])
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    /// I7: nothing of it has come to the server.
+    /// I7: nothing of it has reached the server.
     private func expectProxyFault(_ fault: RequestError.Code.ProxyFault, _ outcome: FaultOutcome) {
         let error = outcome.error
         #expect(error?.code == .proxy(fault) && error?.mayHaveBeenProcessed == false, "\(outcome)")
@@ -207,7 +207,7 @@ import Testing
             #expect(proxy.requests.map(\.target) == Play.allCases.map { _ in "http://x.invalid/hello" })
             #expect(proxy.requests[0].headers["Proxy-Authorization"]?.hasPrefix("Basic ") ?? false)
         }
-        // In a CGI program that variable is the client's.
+        // In a CGI program the client controls that variable.
         let forged = variables.merging(["REQUEST_METHOD": "GET"]) { $1 }
         try await withFlow {
             $0.proxy = .environment(forged)
@@ -217,7 +217,7 @@ import Testing
         #expect(proxy.requestCount == Play.allCases.count)
     }
 
-    /// Where a request to a server of this machine goes, by `NO_PROXY`.
+    /// The route of a request to a local server, by `NO_PROXY`.
     @Test(
         "R57: exceptions match hosts and their subdomains, addresses in any notation, and networks",
         arguments: [

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Answers that point elsewhere: rows R33 to R36.
+/// Redirects: rows R33 to R36.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RedirectFaultTests {
-    /// An answer that points somewhere, once for each of these places.
+    /// A redirect, once for each of these targets.
     private func pointing(_ locations: String..., status: Int = 302) -> LoopbackScript {
         let fields = locations.map { "Location: \($0)\r\n" }.joined()
         return [.send(head("\(status) Elsewhere", fields + "Content-Length: 0\r\n")), .serve]
@@ -163,7 +163,7 @@ import Testing
         } error: { error in
             #expect(error.url == closed.baseURL + "/x?token=***")
             #expect(error.redirects.map(\.status) == [302])
-            // The redirect was received, and is part of the way.
+            // The redirect was received, and is listed among the URLs.
             #expect(error.bytesReceived > 0)
         }
     }
@@ -181,7 +181,7 @@ import Testing
 }
 
 extension LoopbackServer.Options {
-    /// Of a server that refuses connections.
+    /// The port of a server that refuses connections.
     static var refusing: LoopbackServer.Options {
         var options = LoopbackServer.Options()
         options.accepting = .refused
@@ -189,7 +189,7 @@ extension LoopbackServer.Options {
     }
 }
 
-/// Nothing of a request that a server saw is one of the secrets.
+/// No request that a server received contains one of the secrets.
 func expectNoSecret(in request: LoopbackRequest, _ sourceLocation: SourceLocation = #_sourceLocation) {
     let text = "\(request.target)\n\(request.headers)\n\(request.text)"
     for word in Canary.words {

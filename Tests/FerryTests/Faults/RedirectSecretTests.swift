@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// What of a request follows a redirect: rows R37 and R39.
+/// What a redirected request contains: rows R37 and R39.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RedirectSecretTests {
-    /// Secrets that HTTP knows, one that the policy declares, one that the configuration does, and one of the
+    /// Secrets known to HTTP, one declared by the policy, one declared by the configuration, and one of the
     /// configuration's own fields.
     private static let secrets = [
         "Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Declared", "X-Common",

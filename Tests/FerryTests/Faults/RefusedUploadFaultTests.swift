@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Answers that come before the upload has ended: row R80.
+/// Responses that arrive before the upload has ended: row R80.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RefusedUploadFaultTests {
     enum Body: CaseIterable, Sendable {
         case memory, file, stream
@@ -37,7 +37,7 @@ import Testing
         for answer in Self.answers(status) {
             for begins in [0, 1_000_000] {
                 let script: LoopbackScript = [.expectHead, .expectBytes(begins), .send(answer), .reset]
-                // What is held behind its head, or read piece by piece, may go with the reset: the status does not.
+                // A body that is held or streamed may be lost with the reset, but the status is not.
                 for forms in [[Form.buffered], [.streamed, .download]] {
                     try await expectFault(script, .invalidStatusCode(code), .processing) {
                         $0.probe.method = .post
@@ -101,7 +101,7 @@ import Testing
                 setUp: {
                     $0.probe.method = .post
                     $0.probe.body = made(body, file)
-                    // Of these statuses only 200 comes with a file.
+                    // Of these statuses only 200 produces a file.
                     if !answer.hasPrefix("HTTP/1.1 200") { $0.forms = [.buffered, .streamed] }
                 }
             ) { response, server in
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    /// Gives some, and then waits for what never comes.
+    /// Provides some bytes, and then waits for ever.
     private static var starving: RequestBody {
         .stream { Pieces(pieces: [[0x61, 0x62, 0x63]], hangsAtEnd: true) }
     }

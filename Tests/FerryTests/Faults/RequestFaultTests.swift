@@ -3,9 +3,9 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What is refused before any byte leaves (rows R42 to R47).
+/// Requests that are refused before any byte is sent (rows R42 to R47).
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RequestFaultTests {
-    /// Refused while it was prepared, or by the core's own look, and nobody was told of it.
+    /// Refused during preparation, or by the core's own check, without any notification.
     private func expectRefusal(
         _ code: RequestError.Code, isURL: Bool = false, sourceLocation: SourceLocation = #_sourceLocation,
         setUp: (inout FaultSetup) -> Void

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Kept connections that are dead (rows R76, R77), answers nobody reads (R74).
+/// Dead kept connections (rows R76, R77), responses that nobody reads (R74).
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ReuseFaultTests {
     /// Two requests, the second on a connection that the server ends as `end` says.
     private func second(
@@ -50,7 +50,7 @@ import Testing
     @Test("R76: so is a POST, because nothing of it was sent", arguments: [LoopbackScript.Step.close, .reset])
     func postClosedMeanwhile(end: LoopbackScript.Step) async throws {
         var probe = Probe(method: .post)
-        // The close is there before it is sent: whoever looks at the connection, however late, sees it.
+        // The close has arrived before the request is sent: any check of the connection sees it.
         for body in ["", Canary.body, String(repeating: Canary.body, count: 20_000)] {
             probe.body = .string(body)
             try await second(probe, after: [end], isClosedBefore: true) { result, server in

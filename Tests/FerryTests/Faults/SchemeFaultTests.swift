@@ -5,9 +5,9 @@ import Testing
 
 @testable import Ferry
 
-/// URLs that name files: rows R34 and R45. No file is opened for them, by whatever way; the kernel is asked.
+/// URLs of files: rows R34 and R45. No file is opened for them in any way, as the kernel confirms.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct SchemeFaultTests {
-    /// Ways to write it.
+    /// Notations of such URLs.
     private static let schemes = ["file://", "FILE://", "file:", "file://localhost", "file:///..", "fIlE:////"]
 
     @Test("The kernel reports a file that is opened")

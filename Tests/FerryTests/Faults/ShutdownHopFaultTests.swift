@@ -6,7 +6,7 @@ import Testing
 
 /// Row R115: runs whose first response is not their last, while their agent is shut down.
 @Suite(.timeLimit(.minutes(1)), .faultTable) struct ShutdownHopFaultTests {
-    /// What comes before the last response.
+    /// What precedes the last response.
     enum Hop: CaseIterable {
         case redirect, retry, challenge
 
@@ -80,7 +80,7 @@ import Testing
             let shutdown = Task { await agent.shutdown(grace: .seconds(5)) }
             #expect(await eventually { agent.core.isClosed })
             server.signal("go")
-            // Where the run is ended instead, there is no second request to wait for.
+            // If the run is ended instead, there is no second request to wait for.
             let isSent = await eventually { server.requestCount == 2 }
             server.signal("end")
             let found = await Result { try await run.value }

@@ -78,7 +78,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// How long runs took that are at fault, by the clock of their loop.
+    /// How long the failing runs took, by the clock of their loop.
     private final class Times: RequestObserver {
         private let seen = Mutex<[Duration]>([])
         var ofFaults: [Duration] { seen.withLock { $0 } }
@@ -104,14 +104,14 @@ import Testing
         let taken = times.ofFaults
         // The loop counts in whole milliseconds.
         #expect(taken.count == FaultSetup().plays.count && taken.allSatisfy { $0 > .milliseconds(990) }, "\(taken)")
-        // One look at the rate is enough; the time of a single run may be the machine's.
+        // One check of the rate is enough; the time of a single run may depend on the machine.
         #expect(taken.sorted()[taken.count / 2] < .milliseconds(1700), "\(taken)")
     }
 
     @Test("R67: without a rate a slow body succeeds; so does one above the rate")
     func slowButAlive() async throws {
-        // The rate is looked at twice at least while the body comes; a machine that stands still for a second leaves
-        // more bytes than it asks for.
+        // The rate is checked at least twice while the body arrives; a machine that stands still for a second leaves
+        // more bytes than required.
         for lowSpeed in [nil, Timeouts.LowSpeed(bytesPerSecond: 2, time: .milliseconds(600))] {
             let count = lowSpeed == nil ? 8 : 34
             try await expectAnswer(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Versions and client certificates that do not fit: the rest of R60 to R64.
+/// Unsuitable versions and client certificates: the rest of R60 to R64.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct TLSConfigurationFaultTests {
     private func expectHandshakeFault(
         _ code: RequestError.Code, sourceLocation: SourceLocation = #_sourceLocation,
@@ -89,7 +89,7 @@ import Testing
             options.tlsVersions = versions
             try await withFlow(server: options) { server, agent in
                 for result in await agent.resultsOfBothWays(Probe(path: "/hello?" + Canary.query)) {
-                    // Under TLS 1.3 the refusal comes after the client's part of the handshake.
+                    // With TLS 1.3 the refusal comes after the client's part of the handshake.
                     let error = try #require(result.error)
                     #expect(.tls ~= error || .connectionReset ~= error || .connectionClosed ~= error, "\(error)")
                 }

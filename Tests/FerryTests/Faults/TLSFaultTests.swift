@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// No trust: rows R58 to R64.
+/// Untrusted servers: rows R58 to R64.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct TLSFaultTests {
     /// A server with a certificate, and an agent that trusts its authority; nothing of the request may be sent.
     private func expectDistrust(

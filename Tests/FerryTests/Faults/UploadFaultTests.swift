@@ -6,9 +6,9 @@ import Testing
 
 @testable import Ferry
 
-/// Row R48 as far as there are bodies that are pulled: below the agent, whose own bodies lie in memory.
+/// Row R48 for pulled bodies: below the agent, whose own bodies are in memory here.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct UploadFaultTests {
-    /// Gives out pieces of a body, and ends as the case says.
+    /// Provides pieces of a body, and ends as the case says.
     private final class Source: TransferReceiver {
         private struct State {
             var fills: [TransferFill]
@@ -77,7 +77,7 @@ import Testing
             error, ExpectedFault(code: .uploadSource, phases: [.send], processed: true, attempts: 1, received: 0),
             url: server.baseURL + "/upload")
         #expect(error.bytesSent > 0)
-        // The server saw the head and perhaps a part, and never an end: it has not answered.
+        // The server received the head and perhaps a part, but never an end: it has not responded.
         #expect(server.requests.allSatisfy { $0.bodyLength <= 2000 })
     }
 

@@ -104,12 +104,12 @@ import Testing
             #expect(await outcome.error?.failedIndex == 4)
             let ended = end.withLock { $0 }
             times.append(ended - began - MachinePauses.total(between: began, and: ended))
-            // That of the failure may be kept.
+            // The failed member's value may be retained.
             try await server.waitForOpenConnections(atMost: 1)
             await agent.shutdown()
             #expect(outcome.count == 1 && server.requestCount == 10)
         }
-        // One of them may have had no processor.
+        // One of them may not have had a processor.
         #expect(times.sorted()[2] < .milliseconds(100), "\(times)")
     }
 

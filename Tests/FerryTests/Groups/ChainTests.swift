@@ -209,7 +209,7 @@ import Testing
                 _ = handle
                 return value
             }
-            // It holds the run, and the run the closure that holds it.
+            // It holds the run, which holds the closure that holds it.
             handle.task.withLock { $0 = agent.start(chain, completion: outcome.take) }
         }
         start()

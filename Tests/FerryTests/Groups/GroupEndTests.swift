@@ -5,9 +5,9 @@ import Testing
 
 @testable import Ferry
 
-/// Batches and chains that are ended: by a cancel, a deadline or a shutdown, wherever they stand.
+/// Batches and chains that are ended by a cancel, a deadline or a shutdown, in any state.
 @Suite(.timeLimit(.minutes(1))) struct GroupEndTests {
-    /// Goes with the task that carries a group, which is after its result was sent on its way to the queue.
+    /// Freed with the task that carries a group, after its result was sent to the queue.
     @TaskLocal private static var carried: Token?
 
     /// A chain that is held at its first request, in a closure, at a batch, or whose result is on its way.
