@@ -10,10 +10,11 @@ import Testing
     /// Freed with the task that carries a group, after its result was sent to the queue.
     @TaskLocal private static var carried: Token?
 
-    /// A chain that is held at its first request, in a closure, at a batch, or whose result is on its way.
+    /// A chain that is held at its first request, in a closure, at a batch, or just before its result is delivered.
     enum Standing: CaseIterable { case unbegun, atFirst, inClosure, inBatch, answered, finished }
 
-    /// Blocks a callback queue when the last member of a group has ended on it: the result of the group stands behind.
+    /// Blocks a callback queue when the last member of a group has ended on it: the result of the group waits behind
+    /// it.
     private final class Blocker: RequestObserver {
         private let state = Mutex<(left: Int, block: (@Sendable () -> Void)?)>((0, nil))
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Connections that go elsewhere than their URL says: to given addresses, or to a Unix socket. On both engines.
+/// Connections that do not go to the host of the URL: to configured addresses, or to a Unix socket. On both engines.
 @Suite(.timeLimit(.minutes(1))) struct HostOverrideTests {
     static let engines: [TransferEngine] = [.automatic, .libcurl]
 
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    /// Connects to a Unix socket do not wait in the system: a backlog that is full is told at once.
+    /// Connects to Unix sockets do not wait in the system: a full backlog is reported at once.
     @Test("A busy server is waited for, up to the connect timeout")
     func fullBacklog() async throws {
         let folder = try Folder()
@@ -249,7 +249,7 @@ import Testing
         try await withAgent(.automatic) {
             $0.unixSocket = path
         } _: { agent in
-            // One has room, and is never answered.
+            // One is accepted, but never gets a response.
             let first = Outcome<Response>(), second = Outcome<Response>()
             agent.start(Probe(path: "http://a/"), completion: first.take)
             #expect(await eventually { agent.statistics.connectionsOpened == 1 })

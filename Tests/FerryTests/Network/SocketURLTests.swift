@@ -114,7 +114,7 @@ import Testing
             (folder.file("none"), RequestError.Code.connect(.failed)), (file, .connect(.refused)),
             (folder.file("file") + "/x", .connect(.failed)), (long, .connect(.failed)),
         ]
-        // Nothing is forbidden to root.
+        // Root may open anything.
         if geteuid() != 0 { cases.append((closed + "/s", .connect(.failed))) }
         try await withAgent(engine) { agent in
             for (path, code) in cases {
@@ -165,7 +165,7 @@ import Testing
                         let seen5 = try await agent.send(Get("http+" + first + "/go")).redirects.count
                         #expect(seen5 == 1)
                     }
-                    // And from there to a host, without what is secret.
+                    // And from there to a host, without the secrets.
                     lead(one, to: server.baseURL + "/hello")
                     try await agent.send(Full(path: "http+" + first + "/go", headers: ["Authorization": "Bearer a"]))
                     #expect(server.requests.last?.headers["Authorization"] == nil)
@@ -184,7 +184,7 @@ import Testing
                 let seen6 = try await agent.send(Get("http+" + socket + "/hello")).status
                 #expect(seen6 == 200)
             }
-            // The URL says it more closely.
+            // The URL is more specific.
             try await withAgent(engine, { $0.unixSocket = "/nowhere" }) { agent in
                 let seen7 = try await agent.send(Get("http+" + socket + "/hello")).status
                 #expect(seen7 == 200)

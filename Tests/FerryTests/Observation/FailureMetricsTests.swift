@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What observers are told of runs that end without an answer of their own.
+/// Observers' reports of runs that end without a response of their own.
 @Suite(.timeLimit(.minutes(2))) struct FailureMetricsTests {
     private final class Figures: RequestObserver {
         private let seen = Mutex<[RequestMetrics]>([])
@@ -16,7 +16,7 @@ import Testing
         case awaited, closure, streamed
     }
 
-    /// Runs it once, and gives the error and what was measured.
+    /// Runs it once, and returns the error and the metrics.
     private func failure(
         _ call: Call, _ way: Way, _ stub: StubTransport, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
         during: (NetworkAgent) async -> Void = { _ in }
@@ -39,13 +39,13 @@ import Testing
         await agent.shutdown()
         #expect(figures.all.count == 1)
         let metrics = try #require(figures.all.first)
-        // A run that never left has no latency.
+        // A run that was never sent has no latency.
         #expect(recorder.snapshot.latency.count == (error.attempts > 0 ? 1 : 0))
         #expect(recorder.snapshot.requests.started == 1)
         return (error, metrics)
     }
 
-    /// Over a network: what the core measures.
+    /// Over a network: the core's measurements.
     private func measured(
         _ path: String, _ way: Way, _ configure: (inout NetworkConfiguration) -> Void = { _ in }
     ) async throws -> (RequestError, RequestMetrics) {

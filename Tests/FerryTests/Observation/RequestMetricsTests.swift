@@ -28,7 +28,7 @@ import Testing
     }
 }
 
-/// What runs are measured by that take more than one attempt.
+/// The metrics of runs with more than one attempt.
 @Suite(.timeLimit(.minutes(1))) struct AttemptMetricsTests {
     private let size = 100_000
 

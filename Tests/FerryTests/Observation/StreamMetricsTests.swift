@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What observers are told of streamed runs.
+/// Observers' reports of streamed runs.
 @Suite(.timeLimit(.minutes(2))) struct StreamMetricsTests {
     private final class Figures: RequestObserver {
         private let seen = Mutex<[RequestMetrics]>([])
@@ -45,7 +45,7 @@ import Testing
             await agent.pass(held, server)
             #expect(response?.status == 200)
             response = nil
-            // The one that let the time pass was told of before it.
+            // The report of the run that timed out came before it.
             #expect(figures.all.count == 2)
             #expect(figures.all.last.map { $0.total >= held } == true)
         }

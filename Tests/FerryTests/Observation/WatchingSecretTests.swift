@@ -4,8 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// A canary stands in every place of an exchange that may be secret, and is looked for in all that watching brings
-/// forth.
+/// A canary is in every place of an exchange that may be secret, and all output of observation is searched for it.
 @Suite(.faultTable) struct WatchingSecretTests {
     private static let url = "https://kim:canary@Host:8443/x?token=canary&canary#canary"
     private static let headers: Headers = [
@@ -18,7 +17,7 @@ import Testing
     private let run = RunInfo(
         id: 7, method: .post, url: url, tag: "tag", userInfo: ["secret": "canary"])
 
-    /// In each way that a value becomes a text.
+    /// In each way in which a value becomes a text.
     private func expectNone<Value>(in value: Value, _ place: SourceLocation = #_sourceLocation) {
         var dumped = ""
         dump(value, to: &dumped)

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Ferry
 
-/// Tokens over a network: one refresh for many, and what becomes of those who wait for it.
+/// Tokens over a network: one refresh for many runs, and the runs that wait for it.
 @Suite(.timeLimit(.minutes(2))) struct AuthenticatorFlowTests {
-    /// Starts runs at once, half by await, half by closure, and collects how they end.
+    /// Starts runs at once, half by await, half by closure, and collects their outcomes.
     private func results(_ agent: NetworkAgent, _ count: Int, _ path: String = "/data") async
         -> [Result<Reply<Response>, RequestError>]
     {
@@ -25,7 +25,7 @@ import Testing
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
             let all = Gate()
-            // All are on their way with the old token before the first of them is refused.
+            // All are in transfer with the old token before the first of them is refused.
             let tokens = TokenServer(on: server, refuses: { await all.pass(openingAt: 50) })
             for result in await results(agent, 50) {
                 let reply = try result.get()
@@ -92,7 +92,7 @@ import Testing
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
             let all = Gate()
-            // All are on their way with the old token; some come back when the refresh has failed.
+            // All are in transfer with the old token; some return after the refresh has failed.
             let tokens = TokenServer(on: server, refuses: { await all.pass(openingAt: 50) })
             tokens.refuseTokens(with: status)
             for result in await results(agent, 50) {
@@ -149,7 +149,7 @@ import Testing
             tokens.refuseTokens(with: 503)
             let error = try #require(await agent.result(Call("/data"), way).error)
             #expect(error.code == .invalidStatusCode(503) && error.url.hasSuffix("/data"))
-            // It was not sent, whatever became of the request for the token.
+            // It was not sent, although the request for the token was.
             #expect(error.attempts == 0 && error.bytesSent == 0 && !error.mayHaveBeenProcessed)
             #expect(error.phase == .preparing && error.status == nil)
             let cause = try #require(error.cause as? RequestError)
@@ -222,7 +222,7 @@ import Testing
         } _: { server, agent in
             let gate = Gate()
             _ = TokenServer(on: server, givesOut: { await gate.pass() })
-            // Whatever task is started for the run inherits it, and holds it as long as it lives.
+            // Any task started for the run inherits it, and holds it as long as it lives.
             let left = Logbook()
             let run = Witness.$current.withValue(Witness(left)) {
                 Task { await agent.result(Call("/data")) }
@@ -317,7 +317,7 @@ import Testing
         }
     }
 
-    /// Asks when the gate is open, in both ways.
+    /// Sends when the gate is open, in both ways.
     private struct Late: Authenticator {
         let gate: Gate
         let asked: Logbook
@@ -345,7 +345,7 @@ import Testing
             await agent.shutdown(grace: .zero)
             for result in await ended {
                 // Some wait for the refresh, some are in the transport, and some were not even sent. One whose refusal
-                // comes in this very moment has an answer.
+                // arrives at this moment has a response.
                 let code = result.error?.code
                 #expect(code == .shutdown || code == .invalidStatusCode(401), "\(String(describing: code))")
             }

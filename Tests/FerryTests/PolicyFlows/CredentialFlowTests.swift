@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Challenges of servers, met over a network.
+/// Challenges of servers, handled over a network.
 @Suite(.timeLimit(.minutes(2))) struct CredentialFlowTests {
-    /// Gives out what it is told to, and keeps what it was asked.
+    /// Returns the given credentials, and records the challenges.
     private final class Provider: CredentialProvider {
         private let asked = Mutex<[CredentialChallenge]>([])
         private let answer: @Sendable (CredentialChallenge) async throws -> Credential?
@@ -24,7 +24,7 @@ import Testing
     private static let right = Credential(user: "canary-user", password: "canary-password")
     private static let wrong = Credential(user: "canary-user", password: "canary-wrong")
     private static let basicPath = "/basic"
-    /// Of the right one.
+    /// With the right password.
     private static let basicField = "Basic Y2FuYXJ5LXVzZXI6Y2FuYXJ5LXBhc3N3b3Jk"
 
     private func withProvider(
@@ -54,7 +54,7 @@ import Testing
             #expect(provider.challenges.count == 1 && challenge.challenger == .server)
             #expect(challenge.host == "127.0.0.1" && challenge.port == Int(server.port))
             #expect(challenge.schemes == .basic)
-            // What is not challenged nobody is asked about.
+            // Without a challenge the provider is not asked.
             #expect(try await agent.send(Call("/hello")).text == "Hello, ferry")
             #expect(provider.challenges.count == 1)
         }
@@ -120,7 +120,7 @@ import Testing
 
     // MARK: Digest
 
-    /// Of this user for `/digest`, realm `r`, nonce `abc`, without `qop`.
+    /// For this user, `/digest`, realm `r`, nonce `abc`, without `qop`.
     private static let digests = [
         "MD5": ["GET": "b780ebf715c35c54f971f1bd704c9453", "POST": "f51ea0cff864d5a1fb384672617dfa97"],
         "SHA-256": [
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    // MARK: Along the way
+    // MARK: Bodies and redirects
 
     @Test("A body is sent again, unless it can be read only once")
     func bodies() async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Credentials that a provider gives for proxies.
+/// Credentials from a provider for proxies.
 @Suite(.timeLimit(.minutes(2))) struct ProxyCredentialFlowTests {
     /// Knows a user for each port.
     private final class Provider: CredentialProvider {
@@ -25,7 +25,7 @@ import Testing
 
     private static let digest = #"Digest realm="p", nonce="abc""#
 
-    /// A proxy that serves whoever comes with credentials of this scheme.
+    /// A proxy that serves every client with credentials of this scheme.
     private func proxy(
         _ scheme: String, _ serve: @escaping @Sendable (LoopbackRequest) -> LoopbackResponse
     ) throws -> LoopbackServer {

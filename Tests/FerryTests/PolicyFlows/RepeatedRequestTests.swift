@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What may be sent twice, and what of it: rows R77 and R78.
+/// Which requests may be sent twice, and what they contain then: rows R77 and R78.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RepeatedRequestTests {
     @Test(
         "R77: a request that may have been processed is not sent again", arguments: [HTTPMethod.post, .patch, "MAKE"])
@@ -78,7 +78,7 @@ import Testing
         let server = try LoopbackServer()
         server.script(path: "/x", [.expectBody, .close])
         try await withFlow {
-            // By the second attempt there is no server any more.
+            // By the second attempt the server is gone.
             $0.retryPolicy = .quick {
                 $0.decide = { _ in
                     server.stop()

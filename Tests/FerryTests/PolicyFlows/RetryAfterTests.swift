@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Waits that a server asks for: row R78.
+/// Retry-After of a server: row R78.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryAfterTests {
     @Test("R78: the server's Retry-After is waited for", arguments: Play.allCases)
     func retryAfter(play: Play) async throws {
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// As a server writes it.
+    /// In the form of a server.
     private func date(in seconds: Int) -> String {
         var (moment, parts) = (time(nil) + seconds, tm())
         gmtime_r(&moment, &parts)
@@ -29,7 +29,7 @@ import Testing
         return String(decoding: text.prefix(length).map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// A server, an agent, and the waits that its log has told so far.
+    /// A server, an agent, and the waits in its log so far.
     private func withLog(
         _ policy: RetryPolicy, _ body: (LoopbackServer, NetworkAgent, () -> [Duration]) async throws -> Void
     ) async throws {
@@ -50,7 +50,7 @@ import Testing
             let reply = try await play.outcome(Get("/hello"), agent).get()
             #expect(reply.attempts == 2 && reply.text == "Hello, ferry")
             let waits = told()
-            // Two of its seconds, less what has passed of the first; none at all on a machine that stood still.
+            // Two seconds, less the part of the first that has passed; none on a machine that stood still.
             #expect(waits.count == 1 && waits.allSatisfy { (Duration.zero ... .seconds(2)).contains($0) }, "\(waits)")
             #expect(waits.allSatisfy { ContinuousClock.now - start >= $0 })
         }
@@ -124,7 +124,7 @@ import Testing
 }
 
 extension Play {
-    /// What a run comes to that is started so; a download leaves the whole file or none.
+    /// The outcome of a run started in this way; a download leaves the whole file or none.
     fileprivate func outcome<R: Request>(
         _ request: R, _ agent: NetworkAgent
     ) async throws -> FaultOutcome where R.Value == Response {

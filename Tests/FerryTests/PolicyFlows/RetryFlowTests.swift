@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Retries over a network: row R78 and what goes with it.
+/// Retries over a network: row R78 and related cases.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryFlowTests {
     @Test("A request that is not sent pays for no retry")
     func whatIsNotSentPaysNothing() async throws {
@@ -19,9 +19,9 @@ import Testing
         }
         func attempts() async -> Int? { await agent.result(Kept(path: "/down", cachePolicy: .none)).error?.attempts }
         _ = try await agent.sendBothWays(Kept())
-        // Its own payment is all there is room for.
+        // There is only room for its own payment.
         #expect(await attempts() == 2)
-        // The account is empty; the one that is sent pays for its own retry, and no more.
+        // The account is empty; the request that is sent pays for its own retry, and no more.
         for _ in 0..<3 {
             #expect(try await agent.sendBothWays(Kept()).allSatisfy(\.isFromCache))
             _ = try await agent.sendBothWays(Kept(path: "/own", cachePolicy: .none))
@@ -112,7 +112,7 @@ import Testing
         await agent.shutdown()
     }
 
-    // MARK: Bounds
+    // MARK: Limits
 
     @Test("A spent budget prevents retries of all runs to that host; another host has its own")
     func budget() async throws {

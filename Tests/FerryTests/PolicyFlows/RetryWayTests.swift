@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Retries beside the other policies, and runs that are ended while they wait for theirs.
+/// Retries together with the other policies, and runs that end while they wait for a retry.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryWayTests {
     @Test("A retry after a redirect goes to the redirect's target, without the secrets")
     func retryBehindRedirect() async throws {
@@ -70,7 +70,7 @@ import Testing
             switch end {
             case .cancel: run.cancel()
             case .cancelAll:
-                // The rule is asked a moment before the wait begins; whichever comes first, it ends.
+                // The rule is called a moment before the wait starts; in either case the run ends.
                 agent.cancelAll()
             case .shutdown: await agent.shutdown(grace: .zero)
             }

@@ -211,7 +211,7 @@ import Testing
             #expect(try await response.body.collect(upTo: 100) == Data("data ".utf8))
             #expect(server.requests.map(\.path) == ["/start", "/start", "/data", "/token", "/data"])
             #expect(tokens.issued == 1)
-            // Short bodies that nobody wanted were read to their ends.
+            // Short bodies of skipped responses were read to their ends.
             #expect(server.connectionCount <= 2)
         }
     }

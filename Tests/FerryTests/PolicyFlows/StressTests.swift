@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Many runs through all policies at once, ended at random: each gets its one result, and nothing is left.
+/// Many runs through all policies at once, ended at random: each gets its one result, and nothing is left behind.
 @Suite(.timeLimit(.minutes(2))) struct StressTests {
-    /// What became of the runs of one round.
+    /// The outcomes of the runs of one round.
     private final class Count: Sendable {
         private let counts: Mutex<[Int]>
 
@@ -44,7 +44,7 @@ import Testing
         configuration.limits.maxConcurrentTransfers = 32
     }
 
-    /// Codes that such a run may end with.
+    /// The codes that such a run may end with.
     private func isExpected(_ error: RequestError, _ path: String) -> Bool {
         switch error.code {
         case .cancelled, .shutdown: true
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    /// One run: awaited, streamed, or by closure, with a cancel after so many turns of the scheduler.
+    /// One run: awaited, streamed, or with a closure, with a cancel after this many turns of the scheduler.
     private func play(
         _ one: (path: String, yields: Int, kind: Int), _ index: Int, _ agent: NetworkAgent, _ count: Count
     ) async {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Where tokens go, and what is a refusal of one.
+/// Which servers get tokens, and which responses count as refusals.
 @Suite(.timeLimit(.minutes(2))) struct TokenScopeTests {
     @Test("Another origin gets no token and causes no refresh", arguments: ["Authorization", "X-Session"])
     func otherOrigin(field: String) async throws {
@@ -40,7 +40,7 @@ import Testing
             #expect(await agent.result(complete, way).error?.attempts == 1)
             #expect(foreign.requestCount == 2 && tokens.count("/token") == 0)
             for sent in foreign.requests { expectNoSecret(in: sent) }
-            // The base, spelled out, is no foreign server.
+            // The base URL, written in full, is not a foreign server.
             let reply = try await agent.result(Call(server.baseURL + "/data"), way).get()
             #expect(reply.text == "data ")
             #expect(tokens.issued == 1)
@@ -190,7 +190,7 @@ import Testing
             }
             #expect(second.requestCount == (status == 303 ? 2 : 0))
             for sent in second.requests { expectNoSecret(in: sent) }
-            // Within the origin it goes on.
+            // Within the origin it is sent on.
             call.path = "/near"
             let reply = try await agent.send(call)
             #expect(reply.text.contains("token") == (status != 303))
@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    // MARK: What else there is
+    // MARK: Other cases
 
     @Test("The authenticator decides which responses are refusals", arguments: [403, 419, 200])
     func otherRefusal(status: Int) async throws {
@@ -224,7 +224,7 @@ import Testing
             var call = Call("/data")
             call.statusValidation = .any
             if status == 200 {
-                // One that takes every answer for a refusal gets the second one.
+                // An authenticator that takes every response for a refusal gets the second one.
                 let reply = try await agent.send(call)
                 #expect(reply.attempts == 2)
             } else {
@@ -314,7 +314,7 @@ import Testing
         #expect(seen.withLock { $0 } == [nil, TokenServer.token(1)])
     }
 
-    /// Fetches the token by a closure.
+    /// Fetches the token with a closure.
     private struct ByClosure: Authenticator {
         func apply(_ token: String, to request: inout OutgoingRequest) {
             request.headers["Authorization"] = "Bearer \(token)"

@@ -5,7 +5,7 @@ import Testing
 
 /// The order in which hooks and observers are told of the end of a stream.
 @Suite(.timeLimit(.minutes(1))) struct StreamOrderTests {
-    /// What becomes of it.
+    /// How it ends.
     enum Case: CaseIterable, Sendable { case success, build, status, transport, body, left, cancelled, tooLarge }
 
     private let book = Logbook()
