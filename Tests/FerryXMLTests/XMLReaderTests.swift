@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @Suite struct XMLReaderTests {
-    /// Writes down what it is told.
+    /// Records what it is told.
     struct Recorder: XMLHandler {
         var events: [String] = []
         var text = ""
