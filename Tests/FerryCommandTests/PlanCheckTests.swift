@@ -82,7 +82,7 @@ import Testing
         (#""a""#, "'{{b.status}}' has no value in 'a': 'b' never runs"),
         (#"{"batch": ["b", "a"]}"#, "'{{b.status}}' has no value in 'a': 'b' runs at the same time"),
         (#"{"batch": ["b", "a"], "atMost": 2}"#, "'{{b.status}}' has no value in 'a': 'b' runs at the same time"),
-        // One at a time is one after another.
+        // With one at a time the members run in sequence.
         (#"{"batch": ["b", "a"], "atMost": 1}"#, "none"),
         (#"{"batch": ["a", "b"], "atMost": 1}"#, "'{{b.status}}' has no value in 'a': 'b' runs later"),
         (

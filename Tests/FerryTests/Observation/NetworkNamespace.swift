@@ -42,7 +42,7 @@ final class NetworkNamespace: Sendable {
         }
     }
 
-    /// Sends one message and waits for the kernel's answer, which is 0 or an error number negated.
+    /// Sends one message and waits for the kernel's reply, which is 0 or a negated error number.
     func change(_ type: UInt16, flags: UInt16 = Netlink.requestAcknowledge, _ payload: [UInt8]) -> Int32 {
         guard let socket = RouteSocket(source, listens: false) else { return -1 }
         let message = Netlink.message(type, flags: flags, sequence: 1, payload)
