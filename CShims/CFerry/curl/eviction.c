@@ -169,7 +169,7 @@ void ferry__jar_count(ferry_jar *jar, unsigned fresh) {
   if (!fresh || atomic_fetch_add(&jar->fresh, fresh) + fresh < LOOK_EVERY)
     return;
   atomic_store(&jar->fresh, 0);
-  if (ferry__current) /* reading the jar takes this lock after the jar's own */
+  if (ferry__current) /* other threads take it after the jar's own lock */
     ferry__jar_release(ferry__current);
   CURL *easy = ferry__jar_open(jar);
   if (!easy)
