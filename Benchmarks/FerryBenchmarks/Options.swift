@@ -50,10 +50,10 @@ struct Options {
             guard Self.names.contains(value) else { throw BenchmarkError("unknown case \(value)") }
             cases.append(value)
         case "--rounds":
-            guard let number = Int(value), number > 0 else { throw BenchmarkError("--rounds wants a number") }
+            guard let number = Int(value), number > 0 else { throw BenchmarkError("--rounds must be a number") }
             rounds = number
         case "--scale":
-            guard let number = Double(value), number > 0 else { throw BenchmarkError("--scale wants a number") }
+            guard let number = Double(value), number > 0 else { throw BenchmarkError("--scale must be a number") }
             scale = number
         case "--server":
             guard ["nginx", "loopback"].contains(value) else { throw BenchmarkError("--server: nginx or loopback") }

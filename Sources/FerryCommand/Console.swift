@@ -2,9 +2,9 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// Standard output for results, standard error for everything that is said about them.
+/// Standard output for results, standard error for messages and progress.
 enum Console {
-    /// Results: never mixed with progress. After the first that could not be written none is.
+    /// Prints results, never mixed with progress. After the first failed write, nothing more is written.
     static func out(_ text: String) { out(text.utf8) }
 
     static func out(_ bytes: some Sequence<UInt8>) {
@@ -19,8 +19,8 @@ enum Console {
     private static let begun = Atomic<UInt64>(0)
     private static let ended = Atomic<UInt64>(0)
 
-    /// From now on the process ends with `code` when a write to standard output takes longer than 0.2 seconds: whoever
-    /// reads it may never read on, and a write that waits for them cannot be broken off. `message` is for stderr.
+    /// From now on the process ends with `code` if a write to standard output takes longer than 0.2 seconds: the reader
+    /// may never continue, and a blocked write cannot be interrupted. `message` goes to stderr.
     static func endsIfStuck(
         _ code: ExitCode, saying message: String? = nil, unless end: InterruptionFlag? = nil, since seen: UInt64? = nil
     ) {
@@ -36,45 +36,46 @@ enum Console {
         }
     }
 
-    /// The errno by which standard output ended; 0 as long as it has not.
+    /// The errno of the failed write to standard output; 0 without one.
     private static let outputCode = Atomic<Int32>(0)
 
-    /// Whether nobody gets what is put out from here on, so that it need not be made.
+    /// Whether nobody receives further output, so that it need not be created.
     static var hasOutputEnded: Bool { outputCode.load(ordering: .relaxed) != 0 }
 
-    /// Why results were lost, in the system's words; `nil` when none was. Whoever closed the other end wanted no more.
+    /// Why results were lost, in the system's words; `nil` if none were. A reader that closed its end wanted no more.
     static var outputFault: String? {
         let code = outputCode.load(ordering: .relaxed)
         return code == 0 || code == EPIPE ? nil : String(cString: strerror(code))
     }
 
-    /// Has each of the three streams lead somewhere: what the caller has closed would be the number of the next file or
-    /// socket, and get what is meant for it. Standard output then cannot be written, which is said where it is tried.
+    /// Makes sure that each of the three streams is open. Otherwise the next file or socket would get the number of a
+    /// closed stream, and receive its output. Standard output then cannot be written, which is reported when it is
+    /// tried.
     static func openStreams() {
         for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(stream, F_GETFD) == -1 {
-            // The lowest number that is free, which is this one.
+            // The lowest free number, which is this one.
             _ = open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY)
         }
     }
 
-    /// Progress and messages; what cannot be written is left out.
+    /// Prints progress and messages. If they cannot be written they are dropped.
     static func error(_ text: String) {
         _ = Array(text.utf8).withUnsafeBytes { write($0, to: STDERR_FILENO) }
     }
 
     static var outIsTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Whether a line on stderr may be rewritten in place.
+    /// Whether a line on stderr can be rewritten in place.
     static var isLive: Bool { isatty(STDERR_FILENO) == 1 && !hasDumbTerminal }
 
-    /// The terminal behind stderr; a usual one where it does not say.
+    /// The size of the terminal on stderr, or the usual size if it is unknown.
     static var size: (columns: Int, rows: Int) { size(of: STDERR_FILENO) }
 
-    /// Columns of a terminal that does not say how many it has.
+    /// The number of columns if the terminal does not report it.
     static let usualColumns = 80
 
-    /// Columns for text on standard output: those of its terminal, where that is wider than usual, otherwise the usual
-    /// ones. A narrower terminal wraps lines by itself.
+    /// The number of columns for text on standard output: that of its terminal, but at least the usual number. A
+    /// narrower terminal wraps lines itself.
     static var outColumns: Int { max(size(of: STDOUT_FILENO).columns, usualColumns) }
 
     private static func size(of descriptor: Int32) -> (columns: Int, rows: Int) {
@@ -83,12 +84,12 @@ enum Console {
         return (Int(size.ws_col), max(Int(size.ws_row), 2))
     }
 
-    /// For lines on stderr that are live.
+    /// Bold text for live lines on stderr.
     static func boldError(_ text: String) -> String {
         isLive && !wantsNoColor ? "\u{1B}[1m\(text)\u{1B}[0m" : text
     }
 
-    /// Colour is for terminals, and not for those who said no (no-color.org).
+    /// Colours are for terminals, unless the user has turned them off (no-color.org).
     static var usesColor: Bool { outIsTerminal && !hasDumbTerminal && !wantsNoColor }
 
     static func bold(_ text: String) -> String {
@@ -100,7 +101,7 @@ enum Console {
         error("\r\u{1B}[2K\(text)")
     }
 
-    /// Takes the live line away.
+    /// Removes the live line.
     static func endLive() {
         error("\r\u{1B}[2K")
     }
@@ -113,7 +114,7 @@ enum Console {
         getenv("TERM").map { String(cString: $0) == "dumb" } ?? true
     }
 
-    /// Writes all of it; returns the errno by which that ended, or 0.
+    /// Writes all bytes; returns the errno of a failure, or 0.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -121,7 +122,7 @@ enum Console {
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if errno == EAGAIN {
-                // Somebody has made it non-blocking.
+                // The descriptor is non-blocking.
                 var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 poll(&room, 1, -1)
             } else if errno != EINTR {
@@ -132,11 +133,11 @@ enum Console {
     }
 }
 
-/// How much room text takes on a terminal, where not every character is one column wide.
+/// The width of text on a terminal, where some characters take two columns or none.
 enum TerminalText {
     static func width(_ text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + width($1) } }
 
-    /// The text, or its beginning and an ellipsis.
+    /// The text, or its beginning with an ellipsis.
     static func cut(_ text: String, to columns: Int) -> String {
         if width(text) <= columns { return text }
         if columns < 1 { return "" }
@@ -150,7 +151,7 @@ enum TerminalText {
         return kept + "…"
     }
 
-    /// The words of a text in lines of at most `columns`. A word that is longer than a line gets a line of its own.
+    /// The words of a text in lines of at most `columns`. A longer word gets a line of its own.
     static func filled(_ text: String, to columns: Int) -> [String] {
         var lines: [String] = []
         for word in text.split(whereSeparator: { " \n".contains($0) }).map(String.init) {
@@ -163,7 +164,7 @@ enum TerminalText {
         return lines
     }
 
-    /// Paragraphs in lines of at most `columns`. An empty line ends a paragraph; an indented line stays as it is.
+    /// Paragraphs in lines of at most `columns`. An empty line ends a paragraph; an indented line stays unchanged.
     static func filledParagraphs(_ text: String, to columns: Int) -> String {
         var lines: [String] = []
         var paragraph = ""
@@ -193,16 +194,16 @@ enum TerminalText {
     ]
 }
 
-/// Lines on the terminal behind stderr, each picture drawn over the last.
+/// A block of lines on the terminal of stderr, each version drawn over the last.
 ///
-/// Whoever has it draws under a lock: pictures must not come one into the other.
+/// The owner draws under a lock, so that two versions do not mix.
 struct LivePicture: Sendable {
-    /// Lines of the last one.
+    /// The number of lines of the last version.
     private var drawn = 0
 
-    /// Puts out the lines that stay, and the picture below them.
+    /// Prints the permanent lines, and the block below them.
     mutating func draw(_ lines: [String], below staying: [String] = []) {
-        // The cursor stands below the last picture.
+        // The cursor is below the last version.
         var text = drawn > 0 ? "\u{1B}[\(drawn)A\r" : "\r"
         text += "\u{1B}[J"
         for line in staying + lines { text += line + "\n" }
@@ -212,10 +213,10 @@ struct LivePicture: Sendable {
 }
 
 extension String {
-    /// With blanks behind it, to so many characters; with `gap` of them where there is no room.
+    /// Padded on the right to this number of characters, or with `gap` blanks if it is longer.
     func padded(to width: Int, gap: Int = 0) -> String { self + blanks(max(gap, width - count)) }
 
-    /// Likewise, with the blanks in front.
+    /// The same, padded on the left.
     func aligned(right width: Int, gap: Int = 1) -> String { blanks(max(gap, width - count)) + self }
 }
 

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Where the process begins. Apart from the rest, which is a library to those who bring a `main()` of their own.
+/// The entry point of the process. It is separate, because the rest is a library for tests with their own `main()`.
 @main
 enum EntryPoint {
     static func main() async {

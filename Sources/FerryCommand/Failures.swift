@@ -1,20 +1,20 @@
 internal import Ferry
 
-/// How the command ends; scripts rely on these numbers.
+/// The exit codes of the command, on which scripts rely.
 enum ExitCode: Int32, Sendable, CaseIterable {
     case success = 0
     case usage = 1
-    /// A file that was named could not be read or understood.
+    /// An input file could not be read or is invalid.
     case badInput = 2
-    /// Or what came could not be written to standard output, or the server could not listen on its port.
+    /// Also: the output could not be written to standard output, or the server could not listen on its port.
     case transferFailed = 3
-    /// The answer was not what was demanded, or a threshold was missed.
+    /// A response did not meet an expectation, or a threshold was missed.
     case validationFailed = 4
     case statusNotAccepted = 5
-    /// By ctrl-C: 128 + SIGINT, as shells count.
+    /// Ended by ctrl-C: 128 + SIGINT, as in shells.
     case interrupted = 130
 
-    /// In few words, for the help.
+    /// A short description for the help.
     var meaning: String {
         switch self {
         case .success: "success"
@@ -28,7 +28,7 @@ enum ExitCode: Int32, Sendable, CaseIterable {
     }
 }
 
-/// A file named on the command line is of no use.
+/// The error for a file that the command line names.
 struct InputError: Error, Equatable {
     var message: String
 
@@ -37,7 +37,7 @@ struct InputError: Error, Equatable {
     }
 }
 
-/// What the user typed was wrong; one line for stderr.
+/// A mistake on the command line; one line for stderr.
 struct UsageError: Error, Equatable {
     var message: String
 
@@ -46,9 +46,9 @@ struct UsageError: Error, Equatable {
     }
 }
 
-/// What a person at a terminal is told of a failure: the thing, the limit and the way out.
+/// The error message for a person at a terminal: what is wrong, with the name and the limit.
 enum FailureText {
-    /// One sentence without secrets. `request` has the bounds that were set.
+    /// One sentence without secrets. `request` has the limits that were set.
     static func of(_ error: RequestError, _ request: any Request) -> String {
         let place = place(of: error.url)
         switch error.code {
@@ -65,7 +65,7 @@ enum FailureText {
             guard let connect = request.timeouts?.connect else { break }
             return "no connection to \(place.authority) within \(text(connect)) (connect timeout)"
         case .invalidURL:
-            // Counted in what is shown, where it is there.
+            // The position refers to the displayed text, if the character is part of it.
             let url = shown(request.path)
             return "invalid URL \"\(url)\": \(fault(in: url) ?? fault(in: request.path, hidden: true) ?? error.message)"
         case .unsupportedScheme:
@@ -88,7 +88,7 @@ enum FailureText {
         number == number.rounded() ? String(Int(number)) : String(number)
     }
 
-    /// The first character that cannot stand in a URL, with its position, 1 for the first.
+    /// The first character that is not permitted in a URL, with its position from 1.
     private static func fault(in url: String, hidden: Bool = false) -> String? {
         for (index, scalar) in url.unicodeScalars.enumerated() {
             let place = hidden ? "in a part that is not shown" : "at position \(index + 1)"
@@ -98,7 +98,7 @@ enum FailureText {
         return nil
     }
 
-    /// Without user and password, and without the values of its query.
+    /// Without user, password and query values.
     private static func shown(_ url: String) -> String {
         let address = url.prefix { $0 != "?" && $0 != "#" }
         let begin = address.firstRange(of: "://")?.upperBound ?? address.startIndex

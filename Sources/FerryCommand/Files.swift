@@ -3,9 +3,9 @@ internal import FerryJSON
 internal import FoundationEssentials
 internal import Glibc
 
-/// A file that the command line names. `-` is standard input; pipes such as `/dev/stdin` and `<(command)` can be read.
+/// A file that the command line names. `-` is standard input; pipes like `/dev/stdin` and `<(command)` can be read.
 enum InputFile {
-    /// All of it, in memory.
+    /// The whole content, in memory.
     static func bytes(at path: String) throws(InputError) -> [UInt8] {
         if path == "-" { return try StandardInput.all() }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -20,13 +20,13 @@ enum InputFile {
         }
     }
 
-    /// Whether it has a length and can be read from its beginning again; pipes and terminals have none.
+    /// Whether it has a length and can be read again from its beginning; pipes and terminals cannot.
     static func isRegular(_ path: String) -> Bool {
         var status = stat()
         return path != "-" && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }
 
-    /// The path of a file that can be read.
+    /// The path of a readable file.
     static func readable(_ path: String) throws(InputError) -> String {
         if access(path, R_OK) != 0 { throw unreadable(path, errno) }
         return path
@@ -37,7 +37,7 @@ enum InputFile {
     }
 }
 
-/// A file that the command line wants written. It is opened late, so that what was there stays when nothing comes.
+/// An output file of the command line. It is opened late, so that an existing file stays if there is no output.
 final class OutputFile {
     private let path: String
     private var descriptor: Int32 = -1
@@ -50,7 +50,7 @@ final class OutputFile {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Opens it, empty.
+    /// Opens and truncates it.
     func open() {
         if descriptor >= 0 || fault != nil { return }
         descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
@@ -64,7 +64,7 @@ final class OutputFile {
         if code != 0 { fault = Self.unwritable(path, code) }
     }
 
-    /// Writes all of a text.
+    /// Writes a whole text.
     static func write(_ text: String, to path: String) throws(InputError) {
         let file = OutputFile(path: path)
         file.open()
@@ -72,7 +72,7 @@ final class OutputFile {
         if let fault = file.fault { throw fault }
     }
 
-    /// Throws where it is known before anything is sent that the file cannot be written.
+    /// Throws if it is known before anything is sent that the file cannot be written.
     static func check(_ path: String) throws(InputError) {
         var status = stat()
         if stat(path, &status) == 0 {
@@ -90,7 +90,7 @@ final class OutputFile {
     }
 }
 
-/// The text of a file of JSON, to say where in it something is wrong: by file and line, as compilers do.
+/// The text of a JSON file, to report errors by file and line, as compilers do.
 struct JSONFile: Sendable {
     let path: String
     let text: Data
@@ -100,12 +100,12 @@ struct JSONFile: Sendable {
         self.text = text
     }
 
-    /// Reads it.
+    /// Reads the file.
     init(at path: String) throws(InputError) {
         self.init(path: path, text: Data(try InputFile.bytes(at: path)))
     }
 
-    /// What it says.
+    /// Parses the file.
     func document() throws(InputError) -> JSON {
         do {
             return try JSON(parsing: text)
@@ -114,13 +114,13 @@ struct JSONFile: Sendable {
         }
     }
 
-    /// Something is wrong with one of its values.
+    /// An error at one of its values.
     func fault(_ place: JSON, _ message: String) -> InputError {
         let offset = text.withUnsafeBytes { place.offset(in: $0) } ?? 0
         return InputError("\(path):\(line(of: offset)): \(message)")
     }
 
-    /// The schema that one of its values is, in the vocabulary of JSON Schema.
+    /// A schema at one of its values, in the vocabulary of JSON Schema.
     func schema(_ json: JSON, _ what: String = "") throws(InputError) -> JSONSchema {
         do {
             return try JSONSchema(document: json)
@@ -135,7 +135,7 @@ struct JSONFile: Sendable {
     private func line(of offset: Int) -> Int { 1 + text.prefix(offset).count { $0 == UInt8(ascii: "\n") } }
 }
 
-/// A report on one line, fields in alphabetical order. Without the end of the line.
+/// A report on one line, with fields in alphabetical order, without the line end.
 func jsonLine(_ report: some Encodable) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

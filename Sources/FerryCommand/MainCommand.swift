@@ -3,7 +3,7 @@ internal import Ferry
 internal import Glibc
 internal import Synchronization
 
-/// The command line: subcommands, help, and what is said of what is wrong with it.
+/// The command line: subcommands, help, and error messages.
 enum Main {
     static let version = "0.1.0"
     static let summary = "an HTTP client for the command line"
@@ -14,18 +14,18 @@ enum Main {
         ]
     }
 
-    /// Finds the subcommand, parses its options and runs it; what is wrong becomes one line on stderr.
+    /// Finds the subcommand, parses its options and runs it. An error becomes one line on stderr.
     static func run(_ arguments: [String]) async -> ExitCode {
         let code = await find(arguments)
         guard let fault = Console.outputFault else { return code }
-        // A file with the beginning of an answer must not pass for the answer.
+        // A file with the beginning of a response must not look complete.
         Console.error("ferry: standard output: \(fault)\n")
         return code == .success ? .transferFailed : code
     }
 
     private static func find(_ arguments: [String]) async -> ExitCode {
         guard let first = arguments.first else {
-            // Somebody who does not know what to type; a script that forgot to say it must still fail.
+            // Help for a user who does not know what to type; a script that forgot the subcommand must still fail.
             Console.error(help(columns: max(Console.size.columns, Console.usualColumns)))
             return .usage
         }
@@ -68,13 +68,13 @@ enum Main {
         }
     }
 
-    /// What the user typed and what a server sent is quoted in messages, and may hold anything: it must not command the
-    /// terminal, end the line, or turn the direction of what follows.
+    /// Messages quote user input and server data, which may contain anything: it must not control the terminal, end the
+    /// line, or change the direction of the following text.
     static func oneLine(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0.commandsTerminals ? "?" : $0 }))
     }
 
-    /// The help for a terminal of the usual width, or for none.
+    /// The help for a terminal of the usual width.
     static var help: String { help(columns: Console.usualColumns) }
 
     static func help(columns: Int) -> String {
@@ -94,8 +94,8 @@ enum Main {
     }
 }
 
-/// Runs `operation` and cancels its task at the first ctrl-C, so that it can end with what it has; a second one ends
-/// the process at once, and so does standard output that takes nothing more.
+/// Runs `operation` and cancels its task at the first ctrl-C, so that it can end with its results so far. A second
+/// ctrl-C ends the process at once, and so does blocked standard output.
 func interruptible<Value: Sendable>(
     _ operation: @escaping @Sendable () async throws -> Value
 ) async throws -> (value: Value, wasInterrupted: Bool) {
@@ -117,12 +117,12 @@ func interruptible<Value: Sendable>(
     return (value, flag.isRaised)
 }
 
-/// Whether something has happened: ctrl-C was pressed, an exchange is over.
+/// A flag: ctrl-C was pressed, or an exchange has ended.
 final class InterruptionFlag: Sendable {
     private let raised = Atomic(false)
 
     var isRaised: Bool { raised.load(ordering: .relaxed) }
 
-    /// Returns whether it was raised before.
+    /// Returns whether it was already raised.
     func raise() -> Bool { raised.exchange(true, ordering: .relaxed) }
 }

@@ -1,7 +1,7 @@
 #if FERRY_TSAN
 internal import FerryTransport
 
-/// Shadows `Synchronization.Mutex` in this module, in builds for the thread sanitizer only; FerryTransport says why.
+/// Replaces `Synchronization.Mutex` in this module in builds for the thread sanitizer; FerryTransport says why.
 struct Mutex<Value: ~Copyable>: ~Copyable, Sendable {
     private let base: FerryTransport.Mutex<Value>
 

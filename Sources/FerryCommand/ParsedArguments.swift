@@ -11,24 +11,24 @@ struct ParsedArguments: Sendable {
         options.contains { $0.name == name }
     }
 
-    /// All the values of an option that may be repeated.
+    /// All values of an option that may be repeated.
     func all(_ name: String) -> [String] {
         options.filter { $0.name == name }.map(\.value)
     }
 
-    /// The value of an option; the last one counts, so that an alias can be overruled.
+    /// The value of an option; the last one is used, so that an alias can be overridden.
     func last(_ name: String) -> String? {
         options.last { $0.name == name }?.value
     }
 }
 
 extension ParsedArguments {
-    /// `getopt_long` works on globals, and tests parse side by side.
+    /// `getopt_long` uses global state, and tests parse in parallel.
     private static let turn = Mutex(())
-    /// Values of options without a letter begin above all the letters.
+    /// The numbers of options without a letter begin above all letters.
     private static let firstNumber: Int32 = 1000
 
-    /// Parses what follows the subcommand's name.
+    /// Parses the arguments after the subcommand.
     init(_ arguments: [String], of options: [CommandOption]) throws(UsageError) {
         let options = options
         let result = Self.turn.withLock { _ in Result { () throws(UsageError) in try Self.parse(arguments, options) } }
@@ -44,7 +44,7 @@ extension ParsedArguments {
                 name: UnsafePointer(pair.1), has_arg: pair.0.argumentKind, flag: nil, val: firstNumber + Int32(index))
         }
         table.append(option())
-        // The colon in front asks for ':' when a value is missing.
+        // The leading colon makes getopt return ':' if a value is missing.
         var letters = ":"
         for option in options {
             guard let letter = option.letter else { continue }
@@ -53,7 +53,7 @@ extension ParsedArguments {
         }
 
         var parsed = ParsedArguments()
-        // 0, not 1, is glibc's way to begin anew.
+        // 0, not 1, makes glibc start again.
         optind = 0
         opterr = 0
         while true {
@@ -94,7 +94,7 @@ extension ParsedArguments {
 }
 
 extension CommandOption {
-    /// As getopt_long(3) is told.
+    /// The value for getopt_long(3).
     fileprivate var argumentKind: Int32 {
         if value == nil { return no_argument }
         return isValueOptional ? optional_argument : required_argument
@@ -113,8 +113,8 @@ extension ParsedArguments {
         return number
     }
 
-    /// A time: seconds, with a fraction where wanted, or a number and its unit (`500ms`, `2s`, `1m`, `1h`). Never
-    /// negative, and at most a year.
+    /// A time: seconds, optionally with a fraction, or a number with a unit (`500ms`, `2s`, `1m`, `1h`). Not negative,
+    /// and at most a year.
     func seconds(_ name: String, allowingZero: Bool = false) throws(UsageError) -> Duration? {
         guard let text = last(name) else { return nil }
         let units = ["": 1, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600]
@@ -127,8 +127,8 @@ extension ParsedArguments {
         return duration
     }
 
-    /// A number of bytes above zero, with a unit where wanted: `500000`, `500K`, `10MB`, `1G` by thousands, `10MiB` by
-    /// 1,024.
+    /// A positive number of bytes, optionally with a unit: `500000`, `500K`, `10MB`, `1G` are powers of 1,000, `10MiB`
+    /// is a power of 1,024.
     func bytes(_ name: String) throws(UsageError) -> Int? {
         guard let text = last(name) else { return nil }
         if let number = Int(text), number > 0 { return number }
@@ -154,13 +154,13 @@ extension ParsedArguments {
         return (0..<power).reduce(1) { product, _ in product * base }
     }
 
-    /// A number and the letters behind it.
+    /// A number and its unit.
     private static func amount(_ text: String) -> (number: Double, unit: String)? {
         let unit = String(text.reversed().prefix { $0.isLetter }.reversed())
         return Double(text.dropLast(unit.count)).map { ($0, unit) }
     }
 
-    /// A URL that others are joined to: without its scheme each of them would fail.
+    /// A base URL, which must have a scheme.
     func base(_ name: String) throws(UsageError) -> String? {
         guard let text = last(name) else { return nil }
         guard CommandURL.hasWebScheme(text) else {
@@ -169,7 +169,7 @@ extension ParsedArguments {
         return text
     }
 
-    /// `NAME: VALUE` fields; what is in them is for the engine to accept or refuse.
+    /// `NAME: VALUE` fields, which the engine checks.
     func headerFields(_ name: String) throws(UsageError) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for text in all(name) {
@@ -194,7 +194,7 @@ extension ParsedArguments {
         return pairs
     }
 
-    /// Status codes: `200`, `200-299`, or several of these with commas.
+    /// Status codes: `200`, `200-299`, or several of these, separated by commas.
     func statusRanges(_ name: String) throws(UsageError) -> [ClosedRange<Int>]? {
         guard let text = last(name) else { return nil }
         return try text.split(separator: ",", omittingEmptySubsequences: false).map { part throws(UsageError) in
@@ -206,9 +206,9 @@ extension ParsedArguments {
     }
 }
 
-/// What somebody who typed a word that is not known may have meant.
+/// A suggestion for an unknown word.
 enum Suggestion {
-    /// ` (did you mean NAME?)`, or nothing where no name is within two slips of it.
+    /// ` (did you mean NAME?)`, or empty if no name is within two edits.
     static func text(for word: String, in names: [String]) -> String {
         let most = min(2, word.count / 2)
         let near = names.filter { abs($0.count - word.count) <= most }
@@ -216,8 +216,8 @@ enum Suggestion {
         return near.min { $0.slips < $1.slips }.map { " (did you mean \($0.name)?)" } ?? ""
     }
 
-    /// Letters that are left out, put in, changed, or two beside each other that have changed places: the optimal
-    /// string alignment distance.
+    /// The number of edits: letters that are left out, inserted, changed or swapped with their neighbour (optimal
+    /// string alignment distance).
     static func slips(_ a: [Character], _ b: [Character]) -> Int {
         var last: [Int] = []
         var row = Array(0...b.count)

@@ -1,19 +1,19 @@
 internal import Ferry
 internal import FoundationEssentials
 
-/// `--engine`: what carries requests over HTTP/1.1.
+/// `--engine`: the engine for requests over HTTP/1.1.
 enum EngineOption {
     static let name = "engine"
     static let words = ["automatic", "libcurl"]
 
-    /// Its help names the engine that counts without it.
+    /// Its help names the default.
     static var option: CommandOption {
         CommandOption(
             name, value: "NAME", words: words,
             "automatic: Ferry's HTTP/1.1 engine where possible; or libcurl (\(TransferEngine.standard.word))")
     }
 
-    /// `nil` when it is not given.
+    /// `nil` if it is not set.
     static func engine(_ arguments: ParsedArguments) throws(UsageError) -> TransferEngine? {
         switch arguments.last(name) {
         case nil: nil
@@ -25,16 +25,16 @@ enum EngineOption {
 }
 
 extension TransferEngine {
-    /// As the command line has it.
+    /// The name on the command line.
     var word: String { self == .automatic ? "automatic" : "libcurl" }
 }
 
 extension RequestMetrics.Engine {
-    /// As JSON has it.
+    /// The name in JSON.
     var word: String { self == .http1 ? "http1" : "libcurl" }
 }
 
-/// The cache of `ferry run` and `ferry bench`: as the server says, by RFC 9111.
+/// The cache of `ferry run` and `ferry bench`, according to RFC 9111.
 enum HTTPCacheOption {
     static let options = [
         CommandOption(
@@ -43,10 +43,10 @@ enum HTTPCacheOption {
     ]
     static let names = ["http-cache", "cache-dir"]
 
-    /// In memory, where no folder is named.
+    /// The size of the memory cache, if no folder is set.
     private static let memoryBytes = 256 << 20
 
-    /// Makes it the configuration's, for requests that say nothing of a cache of their own.
+    /// Sets it in the configuration, for requests without a cache of their own.
     static func apply(_ arguments: ParsedArguments, to configuration: inout NetworkConfiguration) throws(UsageError) {
         let directory = arguments.last("cache-dir")
         guard arguments.has("http-cache") else {
@@ -63,7 +63,7 @@ enum HTTPCacheOption {
     }
 }
 
-/// `USER:PASSWORD`. The password may have colons of its own.
+/// `USER:PASSWORD`. The password may contain colons.
 struct Credentials: Sendable, Equatable {
     let user: String
     let password: String
@@ -77,9 +77,9 @@ extension Credentials {
     }
 }
 
-/// Status codes as people write them.
+/// Parses status codes.
 enum StatusRange {
-    /// `200` or `200-299`; `nil` for what is none.
+    /// `200` or `200-299`; `nil` if it is invalid.
     static func reading(_ text: some StringProtocol) -> ClosedRange<Int>? {
         let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { code(String($0)) }
         guard ends.count <= 2, let first = ends.first ?? nil, let last = ends.last ?? nil, first <= last else {
@@ -95,12 +95,12 @@ enum StatusRange {
     }
 }
 
-/// A schema that a file holds, in the vocabulary of JSON Schema.
+/// A schema from a file, in the vocabulary of JSON Schema.
 enum SchemaFile {
-    /// What is wrong with it is said by file and line.
+    /// Mistakes are reported by file and line.
     static func schema(at path: String) throws(InputError) -> JSONSchema { try schema(of: JSONFile(at: path)) }
 
-    /// Likewise of what the file holds.
+    /// The same for the content of a file.
     static func schema(of text: Data, path: String) throws(InputError) -> JSONSchema {
         try schema(of: JSONFile(path: path, text: text))
     }
@@ -110,19 +110,19 @@ enum SchemaFile {
     }
 }
 
-/// The query of a URL, which forms look like, too.
+/// The query of a URL; forms have the same format.
 enum URLQuery {
-    /// In the order given, and a name as often as it was given: both may matter to a server.
+    /// In the given order, with repeated names, because both may matter to a server.
     static func encoded(_ pairs: [(name: String, value: String)]) -> String {
         pairs.map { "\(PercentEncoding.encoded($0.name))=\(PercentEncoding.encoded($0.value))" }.joined(separator: "&")
     }
 
-    /// The URL with these in its query, if there are any.
+    /// The URL with these arguments in its query, if there are any.
     static func appending(_ pairs: [(name: String, value: String)], to url: String) -> String {
         pairs.isEmpty ? url : appending(encoded(pairs), to: url)
     }
 
-    /// Before a fragment, which is not sent, nor what stands behind it; after a query that is already there.
+    /// Inserted before a fragment and after an existing query.
     static func appending(_ query: String, to url: String) -> String {
         let fragment = url.firstIndex(of: "#") ?? url.endIndex
         let start = url[..<fragment]
@@ -131,16 +131,16 @@ enum URLQuery {
     }
 }
 
-/// A URL as it is typed.
+/// A URL as typed.
 enum CommandURL {
-    /// With `http://` in front where it has no scheme, as in `localhost:8080/x`.
+    /// With `http://` in front if it has no scheme, as in `localhost:8080/x`.
     static func complete(_ url: String) throws(UsageError) -> String {
         if url.isEmpty { throw UsageError("the URL is empty") }
         if url.hasPrefix("//") { return "http:" + url }
         return hasScheme(url) ? url : "http://" + url
     }
 
-    /// The last part of its path; `nil` where that is empty or would be a folder.
+    /// The last component of its path; `nil` if it is empty or a folder.
     static func fileName(of url: String) -> String? {
         var path = url.prefix { $0 != "?" && $0 != "#" }
         if hasScheme(url), let colon = path.firstIndex(of: ":") { path = path[colon...].dropFirst(3) }
@@ -149,7 +149,7 @@ enum CommandURL {
         return name.isEmpty || name == "." || name == ".." ? nil : String(name)
     }
 
-    /// Whether it begins with `http://` or `https://`, or with what names the socket of one.
+    /// Whether it begins with `http://` or `https://`, or with the scheme of a Unix socket.
     static func hasWebScheme(_ url: String) -> Bool {
         let start = url.prefix(13).lowercased()
         return ["http://", "https://", "http+unix://", "https+unix://"].contains(where: start.hasPrefix)

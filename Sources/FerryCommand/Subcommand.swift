@@ -1,15 +1,15 @@
-/// One of the things the command does.
+/// A subcommand.
 protocol Subcommand {
     static var name: String { get }
     /// One line for the list of subcommands.
     static var summary: String { get }
-    /// What follows the name in the usage line.
+    /// The text after the name in the usage line.
     static var synopsis: String { get }
-    /// In the groups in which the help shows them.
+    /// The groups of options, in the order of the help.
     static var optionGroups: [OptionGroup] { get }
-    /// Further lines of the help.
+    /// Further text of the help.
     static var notes: String { get }
-    /// What stands where no option does, as far as it can be completed.
+    /// The possible operands, for completion.
     static var operands: CommandOperands { get }
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode
@@ -21,17 +21,17 @@ extension Subcommand {
 
     static var allOptions: [CommandOption] { allGroups.flatMap(\.options) }
 
-    /// `--help` is everywhere, at the end.
+    /// `--help` is always the last option.
     static var allGroups: [OptionGroup] {
         var groups = optionGroups
         groups[groups.count - 1].options.append(CommandOption("help", "h", "Print this help"))
         return groups
     }
 
-    /// The help for a terminal of the usual width, or for none.
+    /// The help for a terminal of the usual width.
     static var help: String { help(columns: Console.usualColumns) }
 
-    /// No line of it is longer than `columns`, which are at least the usual ones.
+    /// No line is longer than `columns`, which is at least the usual width.
     static func help(columns: Int) -> String {
         let width = (allOptions.map(\.synopsis.count).max() ?? 0) + 4
         var text = "Usage: ferry \(name) \(synopsis)\n\n\(summary).\n"
@@ -50,9 +50,9 @@ extension Subcommand {
     }
 }
 
-/// Options that belong together.
+/// A group of options.
 struct OptionGroup: Sendable {
-    /// Empty where there is one group only.
+    /// Empty if there is only one group.
     var title: String
     var options: [CommandOption]
 
@@ -66,7 +66,7 @@ struct OptionGroup: Sendable {
 }
 
 extension CommandOption {
-    /// How it is written, with what stands for its value.
+    /// The option as written, with a word for its value.
     fileprivate var synopsis: String {
         let letter = letter.map { "-\($0), " } ?? "    "
         return letter + "--\(name)" + valueText
@@ -75,14 +75,14 @@ extension CommandOption {
 
 /// One option of a subcommand.
 struct CommandOption: Sendable {
-    /// Without the dashes.
+    /// The name without dashes.
     var name: String
     var letter: Character?
-    /// What stands for its value in the help; `nil` when it takes none.
+    /// The word for its value in the help; `nil` if it takes none.
     var value: String?
-    /// All that its value may be; empty where that is not so few.
+    /// All possible values; empty if there is no short list.
     var words: [String]
-    /// Whether it may stand alone; a value then follows an equals sign.
+    /// Whether the value is optional; it then follows an equals sign.
     var isValueOptional = false
     var help: String
 
@@ -107,6 +107,6 @@ struct CommandOption: Sendable {
 }
 
 extension CommandOption {
-    /// What follows its name in the help: ` FILE`, `[=FILE]` or nothing.
+    /// The text after its name in the help: ` FILE`, `[=FILE]` or empty.
     var valueText: String { value.map { isValueOptional ? "[=\($0)]" : " \($0)" } ?? "" }
 }

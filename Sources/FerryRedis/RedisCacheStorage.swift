@@ -5,20 +5,20 @@ import Synchronization
 ///
 ///     configuration.cache = CacheConfiguration { RedisCacheStorage(RedisConfiguration(host: "cache.internal")) }
 ///
-/// The agent keeps what is used often in its memory (`CacheConfiguration.memoryBytes`), and looks into Redis for the
-/// rest. One thread of its own carries all commands over one connection, one behind the other; another connection hears
-/// what others remove. Nothing is connected before the first look.
+/// The agent keeps frequently used entries in its memory (`CacheConfiguration.memoryBytes`), and looks up the others in
+/// Redis. One thread carries all commands over one pipelined connection; another connection receives the removals of
+/// other processes. Nothing is connected before the first lookup.
 ///
-/// Redis that is down, slow, full or lying costs a miss, and no request fails by it: a look waits no longer than
-/// ``RedisConfiguration/timeout``, after some failures Redis is left alone for a ``RedisConfiguration/pause``, and a
-/// value is used only where its digest holds for all of it and for its key. `AgentCache.statistics` counts the
-/// misses, the failed writes and the faults: `io` (no connection), `timeout`, `noPermission` (the login), `noSpace`
-/// (Redis's `maxmemory`), `busy` (Redis is loading), `damaged` (what it said is no answer) and `other`.
+/// If Redis is down, slow, full or returns wrong data, lookups are misses and no request fails. A lookup takes at most
+/// ``RedisConfiguration/timeout``. After some failures Redis is not used for a ``RedisConfiguration/pause``. A value is
+/// used only if its digest matches its content and its key. `AgentCache.statistics` counts the misses, the failed
+/// writes and the errors: `io` (no connection), `timeout`, `noPermission` (the login), `noSpace` (Redis's `maxmemory`),
+/// `busy` (Redis is loading), `damaged` (an invalid reply) and `other`.
 ///
-/// The names of the keys are digests; the values hold what a directory would hold: header fields and bodies, without
-/// the credentials of requests. Redis needs no more than `GET`, `SET`, `UNLINK`, `SCAN`, `PUBLISH` and `SUBSCRIBE`, and
-/// `EVAL` for a ``RedisConfiguration/lease``.
-/// Which entries go when its memory is full says its own `maxmemory-policy`.
+/// The names of the keys are digests. The values contain what a directory would contain: header fields and bodies,
+/// without the credentials of requests. Redis must permit `GET`, `SET`, `UNLINK`, `SCAN`, `PUBLISH` and `SUBSCRIBE`,
+/// and `EVAL` for a ``RedisConfiguration/lease``. Its `maxmemory-policy` determines which entries are evicted when its
+/// memory is full.
 public final class RedisCacheStorage: CacheStorage {
     private let loop: RedisLoop
     private let counter: CacheCounter
@@ -32,7 +32,7 @@ public final class RedisCacheStorage: CacheStorage {
         func count(_ kind: CacheFaultKind) { count { $0.faults[kind, default: 0] += 1 } }
     }
 
-    /// A storage in this server; it is not connected yet.
+    /// Creates a storage in this server. It connects with the first lookup.
     public init(_ configuration: RedisConfiguration) {
         loop = RedisLoop(configuration)
         counter = CacheCounter()
@@ -40,15 +40,16 @@ public final class RedisCacheStorage: CacheStorage {
 
     deinit { loop.close {} }
 
-    /// The name of an entry. The number is that of the record's form: another one is not found under it.
+    /// The Redis key of an entry. The number is that of the record's format, so records in another format are not
+    /// found.
     private func name(_ key: CacheKey) -> String { configuration.prefix + "1:" + key.name }
 
     // MARK: Leases
 
-    /// ``RedisConfiguration/lease``
+    /// The ``RedisConfiguration/lease``.
     public var leaseTime: Duration? { configuration.lease }
 
-    /// By a key of its own, which expires. Where Redis does not answer, everybody fetches.
+    /// Acquires a lease with a key of its own, which expires. If Redis does not reply, every process fetches.
     public func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) {
         let time = (configuration.lease ?? .zero).milliseconds
         loop.submit(
@@ -60,7 +61,7 @@ public final class RedisCacheStorage: CacheStorage {
                 finish: { [counter] outcome in
                     if case .reply(let reply) = outcome {
                         if let fault = RedisFault(reply) { counter.count(fault.kind) }
-                        // Another one has it.
+                        // Another process has the lease.
                         return answer(reply.kind != .null)
                     }
                     if let kind = outcome.fault { counter.count(kind) }
@@ -68,7 +69,7 @@ public final class RedisCacheStorage: CacheStorage {
                 }))
     }
 
-    /// Ends a lease, if it is this storage's and has not expired.
+    /// Ends a lease, if it belongs to this storage and has not expired.
     public func endLease(_ key: CacheKey) {
         loop.submit(
             RedisCommand(
@@ -84,7 +85,7 @@ public final class RedisCacheStorage: CacheStorage {
 
     // MARK: Entries
 
-    /// Looks an entry up. The answer comes on the thread of the storage, or at once where Redis is left alone.
+    /// Looks an entry up. `answer` is called on the thread of the storage, or at once if Redis is not used.
     public func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
         let name = name(key)
         if loop.owed.number(name) != 0 { return answer(.missing(.notFound)) }
@@ -101,14 +102,14 @@ public final class RedisCacheStorage: CacheStorage {
                     case .null: answer(.missing(.notFound))
                     case .bytes:
                         if reply.bytes.count <= most, let entry = CacheEntry(record: reply.bytes, for: key) {
-                            // It may have been removed since it was asked for.
+                            // It may have been removed during the lookup.
                             return answer(loop.owed.number(name) != 0 ? .missing(.notFound) : .found(entry))
                         }
                         counter.count { $0.corrupt += 1 }
                         loop.unlink(name) { _ in }
                         answer(.missing(.corrupt))
                     case .error where reply.errorWord == "WRONGTYPE":
-                        // Somebody else's.
+                        // The record is not one of Ferry's.
                         counter.count { $0.corrupt += 1 }
                         answer(.missing(.corrupt))
                     case .status, .error, .integer, .array:
@@ -118,7 +119,7 @@ public final class RedisCacheStorage: CacheStorage {
                 }))
     }
 
-    /// Stores an entry. `done` is called on the thread of the storage, or at once where it is not taken.
+    /// Stores an entry. `done` is called on the thread of the storage, or at once if the entry is not accepted.
     public func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
         if entry.count > configuration.maxEntryBytes {
             counter.count { $0.refused += 1 }
@@ -157,11 +158,11 @@ public final class RedisCacheStorage: CacheStorage {
                 }))
     }
 
-    /// Removes an entry, and tells the others. Where Redis cannot be told, the entry is not found by this storage from
-    /// now on, and is removed when Redis is back.
+    /// Removes an entry, and notifies the other processes. If Redis cannot be reached, this storage no longer finds the
+    /// entry, and removes it when Redis is available again.
     public func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
         let name = name(key)
-        // Before Redis knows nobody is to find it.
+        // Before Redis knows, nobody may find it.
         let owed = loop.owed.add(name)
         loop.unlink(name) { [loop, counter] outcome in
             guard case .reply(let reply) = outcome, reply.kind == .integer else {
@@ -174,7 +175,7 @@ public final class RedisCacheStorage: CacheStorage {
         }
     }
 
-    /// Removes all entries with the prefix, a thousand at a time, and tells the others.
+    /// Removes all entries with the prefix, a thousand at a time, and notifies the other processes.
     public func removeAll(_ done: (@Sendable (Bool) -> Void)?) {
         let scan = RedisScan(loop, removes: true, patience: .seconds(60)) { [loop, counter] result in
             switch result {
@@ -188,11 +189,11 @@ public final class RedisCacheStorage: CacheStorage {
         scan.start()
     }
 
-    /// Calls `forget` where others have removed entries since the last call, or may have: while there was no connection
-    /// nothing was heard.
+    /// Calls `forget` if other processes have removed entries since the last call, or may have done so while there was
+    /// no connection.
     public func hearRemovals(_ forget: () -> Void) { loop.removals.hear(forget) }
 
-    /// Counts the entries with the prefix, for a second at most. Their bytes are not known: 0.
+    /// Counts the entries with the prefix, for at most a second. Their size in bytes is unknown: 0.
     public func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) {
         let scan = RedisScan(loop, removes: false, patience: .seconds(1)) { result in
             answer(CacheSize(entries: (try? result.get()) ?? 0))
@@ -200,7 +201,8 @@ public final class RedisCacheStorage: CacheStorage {
         scan.start()
     }
 
-    /// What was done since it was made. `CacheCounts.isDisabled` says that Redis is left alone after failures.
+    /// What has happened since the storage was created. `CacheCounts.isDisabled` means that Redis is not used after
+    /// failures.
     public var counts: CacheCounts {
         var counts = counter.value.withLock { $0 }
         counts.queuedBytes = loop.queuedBytes
@@ -208,7 +210,7 @@ public final class RedisCacheStorage: CacheStorage {
         return counts
     }
 
-    /// Writes what waits, for ``RedisConfiguration/writeTimeout`` at most, and ends the connections and the thread.
+    /// Writes what is queued, for at most ``RedisConfiguration/writeTimeout``, and ends the connections and the thread.
     public func close(_ done: @escaping @Sendable () -> Void) { loop.close(done) }
 }
 
@@ -220,7 +222,7 @@ extension RedisLoop {
                 patience: configuration.writeTimeout.nanoseconds, finish: finish))
     }
 
-    /// Tells the others that something was removed.
+    /// Notifies the other processes of a removal.
     func publishRemoval(_ done: @escaping @Sendable () -> Void) {
         submit(
             RedisCommand(
@@ -230,7 +232,7 @@ extension RedisLoop {
 }
 
 extension RedisCommand.Outcome {
-    /// What went wrong; `nil` where a reply is none that tells of a fault, or the command was not sent.
+    /// The kind of error; `nil` if the reply is not an error, or the command was not sent.
     fileprivate var fault: CacheFaultKind? {
         switch self {
         case .reply(let reply): RedisFault(reply)?.kind ?? .damaged

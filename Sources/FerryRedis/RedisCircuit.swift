@@ -1,11 +1,12 @@
-/// Leaves Redis alone for a while after failures, so that no request pays for trying again and again.
+/// A circuit breaker: after failures it stops commands for a while, so that requests do not wait for Redis again and
+/// again.
 ///
-/// Times are nanoseconds of a clock that does not go back.
+/// Times are in nanoseconds of a monotonic clock.
 struct RedisCircuit {
     private enum State {
         case closed(failures: Int)
         case open(until: UInt64)
-        /// One command finds out whether Redis is back; the others are refused meanwhile.
+        /// One command tests whether Redis is back; the others are refused meanwhile.
         case probing
     }
 
@@ -22,10 +23,10 @@ struct RedisCircuit {
         self.pause = shortest
     }
 
-    /// Whether commands are refused now, but for one that finds out.
+    /// Whether commands are refused now, except one that tests Redis.
     var isOpen: Bool { if case .closed = state { false } else { true } }
 
-    /// Whether a command may be sent. One that may has to report what became of it.
+    /// Whether a command may be sent. The caller must then report its outcome.
     mutating func allows(at now: UInt64) -> Bool {
         switch state {
         case .closed: return true
@@ -38,7 +39,7 @@ struct RedisCircuit {
     }
 
     mutating func succeeded() {
-        // What was sent before Redis failed may be answered late: only the one that was let through tells.
+        // Replies to commands from before the failure may arrive late; only the test command counts.
         if case .open = state { return }
         state = .closed(failures: 0)
         pause = shortest
@@ -59,12 +60,12 @@ struct RedisCircuit {
         }
     }
 
-    /// The one that was let through has found out nothing: the next one does.
+    /// The test command ended without a result; the next command is the test.
     mutating func gaveUp(at now: UInt64) { if case .probing = state { state = .open(until: now) } }
 }
 
 extension Duration {
-    /// 0 for a negative one, and a century at most.
+    /// The duration in nanoseconds: 0 if it is negative, and at most a century.
     var nanoseconds: UInt64 {
         let seconds = min(max(components.seconds, -1), 3_155_760_000)
         let rest = components.attoseconds / 1_000_000_000
@@ -72,6 +73,6 @@ extension Duration {
         return sum > 0 ? UInt64(sum) : 0
     }
 
-    /// At least one.
+    /// The duration in milliseconds, at least 1.
     var milliseconds: UInt64 { max(nanoseconds / 1_000_000, 1) }
 }

@@ -1,18 +1,18 @@
 internal import FerryCache
 
-/// What is to be asked of Redis.
+/// A command for Redis, with its time limit and completion handler.
 struct RedisCommand: Sendable {
     enum Outcome: Sendable {
         case reply(RedisReply)
         case failed(CacheFaultKind)
-        /// It was not sent: Redis is left alone for a while, or the storage is closed.
+        /// The command was not sent: the circuit is open, or the storage is closed.
         case refused
-        /// It was not sent: too much waits to be written.
+        /// The command was not sent: too many bytes wait to be written.
         case full
     }
 
     enum Line: Sendable {
-        /// Somebody waits for it.
+        /// A caller waits for the reply.
         case look
         case change
     }
@@ -21,13 +21,13 @@ struct RedisCommand: Sendable {
     var line: Line
     /// Nanoseconds from the call on.
     var patience: UInt64
-    /// Of what is to be written; they count until it is.
+    /// The bytes to write; they count until the command has been written.
     var bytes = 0
-    /// Called once, on the thread of the loop or on that of the caller.
+    /// Called once, on the loop's thread or on the caller's.
     var finish: @Sendable (Outcome) -> Void
 }
 
-/// A line: the first that came is the first that goes.
+/// A first-in, first-out queue.
 struct RedisLine<Element> {
     private var elements: [Element?] = []
     private var head = 0
@@ -52,7 +52,7 @@ struct RedisLine<Element> {
         return element
     }
 
-    /// Changes all, from the first on.
+    /// Changes all elements, from the first.
     mutating func forEach(_ body: (inout Element) -> Void) {
         for index in head..<elements.count {
             if var element = elements[index] {

@@ -2,21 +2,21 @@ internal import Chiredis
 internal import FerryCache
 internal import Glibc
 
-/// One connection to Redis: commands go out in a row, and their replies come back in the same order.
+/// One connection to Redis. Commands are pipelined: the replies arrive in the order of the commands.
 ///
-/// Used by one thread at a time, which makes it Sendable: the queue that connects hands it over to the loop.
+/// Used by one thread at a time, which makes it Sendable: the queue that connects passes it to the loop.
 final class RedisConnection: @unchecked Sendable {
     private let context: UnsafeMutablePointer<redisContext>
     private let maxReply: Int
-    /// Of the reply that is coming.
+    /// The size of the reply that is arriving.
     private var replyBytes = 0
 
-    /// Bytes of a reply beside those of an entry: lists of names are such.
+    /// The maximum size of a reply in addition to that of an entry, for example for a list of names.
     private static let smallReply = 1 << 20
 
-    /// Connects, and waits for that.
+    /// Connects, and blocks until that is done.
     init(_ configuration: RedisConfiguration) throws(RedisFault) {
-        // hiredis takes neither no time nor centuries.
+        // hiredis accepts neither 0 nor centuries.
         let time = min(max(configuration.connectTimeout.nanoseconds, 1_000_000), 86_400_000_000_000)
         let wait = timeval(tv_sec: Int(time / 1_000_000_000), tv_usec: Int(time % 1_000_000_000 / 1000))
         let made: UnsafeMutablePointer<redisContext>? =
@@ -44,10 +44,10 @@ final class RedisConnection: @unchecked Sendable {
 
     var descriptor: Int32 { context.pointee.fd }
 
-    /// What is still to be sent, in bytes.
+    /// The number of bytes still to send.
     private(set) var unsent = 0
 
-    /// Puts a command behind those that are still to be sent.
+    /// Queues a command for sending.
     func append(_ arguments: [[UInt8]]) throws(RedisFault) {
         var pointers: [UnsafePointer<CChar>?] = []
         let lengths = arguments.map(\.count)
@@ -64,7 +64,7 @@ final class RedisConnection: @unchecked Sendable {
     ) -> Int32 {
         guard let first = arguments.first else { return body(&pointers) }
         return first.withUnsafeBufferPointer { bytes in
-            // hiredis copies nothing from an empty argument, but takes no null pointer.
+            // hiredis copies nothing from an empty argument, but does not accept a null pointer.
             let start = bytes.baseAddress.map { UnsafeRawPointer($0) } ?? UnsafeRawPointer(Self.nothing)
             pointers.append(start.assumingMemoryBound(to: CChar.self))
             return withPointers(arguments.dropFirst(), &pointers, body)
@@ -73,14 +73,14 @@ final class RedisConnection: @unchecked Sendable {
 
     nonisolated(unsafe) private static let nothing = UnsafePointer(UnsafeMutablePointer<CChar>.allocate(capacity: 1))
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     func send() throws(RedisFault) {
         var isDone: Int32 = 0
         guard redisBufferWrite(context, &isDone) == REDIS_OK else { throw RedisFault(.io) }
         if isDone != 0 { unsent = 0 }
     }
 
-    /// Reads what is there, at most a few KB, and hands whole replies over, in their order.
+    /// Reads the available bytes, at most a few KB, and calls `handle` with each complete reply, in order.
     func receive(_ handle: (RedisReply) throws(RedisFault) -> Void) throws(RedisFault) {
         let before = context.pointee.reader.pointee.len
         guard redisBufferRead(context) == REDIS_OK else { throw RedisFault(.io) }
@@ -92,18 +92,18 @@ final class RedisConnection: @unchecked Sendable {
             replyBytes = 0
             try handle(RedisReply.take(pointer))
         }
-        // A reply that announces more than it may have would fill the memory.
+        // A reply that announces more than the limit could fill the memory.
         if replyBytes > maxReply { throw RedisFault(.damaged) }
     }
 }
 
-/// Why Redis cannot be used now.
+/// The reason why Redis cannot be used.
 struct RedisFault: Error {
     let kind: CacheFaultKind
 
     init(_ kind: CacheFaultKind) { self.kind = kind }
 
-    /// Of an error that Redis has answered; `nil` where the reply is none.
+    /// The fault of an error reply; `nil` if the reply is not an error.
     init?(_ reply: RedisReply) {
         switch reply.errorWord {
         case nil: return nil

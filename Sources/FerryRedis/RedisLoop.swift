@@ -4,9 +4,9 @@ internal import FerryCache
 internal import Glibc
 import Synchronization
 
-/// Takes commands from any thread, and has a thread of its own carry them: nothing blocks a caller.
+/// Takes commands from any thread and runs them on its own thread, without blocking a caller.
 final class RedisLoop: Sendable {
-    /// A command, and until when it is waited for.
+    /// A command and its deadline.
     struct Item: Sendable {
         var command: RedisCommand
         var deadline: UInt64
@@ -19,7 +19,7 @@ final class RedisLoop: Sendable {
         var result: Result<RedisConnection, RedisFault>
     }
 
-    /// What the thread finds when it looks.
+    /// The work that the thread finds when it wakes up.
     struct Taken {
         var looks: [Item] = []
         var changes: [Item] = []
@@ -36,13 +36,13 @@ final class RedisLoop: Sendable {
         var hasEnded = false
         var closings: [@Sendable () -> Void] = []
 
-        /// Whether the thread has to be woken: it is not on its way yet.
+        /// Whether the thread must be woken; `false` if it is already being woken.
         mutating func wakes() -> Bool {
             defer { isWoken = true }
             return !isWoken
         }
 
-        /// Whether the thread has to be made.
+        /// Whether the thread must be created.
         mutating func starts() -> Bool {
             defer { isStarted = true }
             return !isStarted
@@ -75,7 +75,7 @@ final class RedisLoop: Sendable {
         let now = monotonicTime()
         let (refusal, wakes, starts) = state.withLock { state -> (RedisCommand.Outcome?, Bool, Bool) in
             if state.taken.isClosed || event < 0 { return (.refused, false, false) }
-            // One that is larger than all of the room has it to itself.
+            // A command larger than the limit is accepted if no other one waits.
             let sum = state.changeBytes + command.bytes
             if command.bytes > 0 && state.changeBytes > 0 && sum > configuration.maxQueuedBytes {
                 return (.full, false, false)
@@ -124,7 +124,7 @@ final class RedisLoop: Sendable {
 
     // MARK: From the thread
 
-    /// What has come since the last time.
+    /// The work since the last call.
     func take() -> Taken {
         state.withLock { state in
             state.isWoken = false
@@ -135,7 +135,7 @@ final class RedisLoop: Sendable {
         }
     }
 
-    /// Connects beside the thread: the name of a host may take seconds.
+    /// Connects on another thread, because resolving the host name may take seconds.
     func connect(_ role: Role) {
         connecting.async { [self] in
             let result = Result { () throws(RedisFault) in try RedisConnection(configuration) }
@@ -150,13 +150,13 @@ final class RedisLoop: Sendable {
 
     func finished(bytes: Int) { state.withLock { $0.changeBytes -= bytes } }
 
-    /// Whether Redis has answered in time.
+    /// Reports to the circuit whether Redis replied in time.
     func noted(success: Bool) {
         let now = monotonicTime()
         state.withLock { if success { $0.circuit.succeeded() } else { $0.circuit.failed(at: now) } }
     }
 
-    /// Nothing is carried any more.
+    /// The loop has ended; no more commands are run.
     func ended(by kind: CacheFaultKind? = nil) {
         let (left, closings) = state.withLock { state -> (Taken, [@Sendable () -> Void]) in
             (state.hasEnded, state.taken.isClosed) = (true, true)
@@ -169,16 +169,16 @@ final class RedisLoop: Sendable {
     }
 }
 
-/// How often others have removed entries, as far as it was heard.
+/// Counts removals by other processes, as far as they were announced.
 final class RemovalsOfOthers: Sendable {
-    /// By which this storage knows its own messages.
+    /// Identifies the messages of this storage.
     let sender = String(UInt64.random(in: 0...(.max)), radix: 16) + String(UInt64.random(in: 0...(.max)), radix: 16)
     private let count = Atomic<UInt64>(0)
     private let seen = Atomic<UInt64>(0)
 
     func add() { count.wrappingAdd(1, ordering: .releasing) }
 
-    /// Calls `forget` where there are some since the last call.
+    /// Calls `forget` if there were removals since the last call.
     func hear(_ forget: () -> Void) {
         let now = count.load(ordering: .acquiring)
         if now == seen.load(ordering: .relaxed) { return }

@@ -1,8 +1,8 @@
 internal import Chiredis
 
-/// What Redis said to one command, made by hiredis's parser as the bytes come.
+/// The reply to one command, built by hiredis's parser while the bytes arrive.
 ///
-/// Sendable because nothing changes it once the parser has handed it out.
+/// Sendable because it does not change after the parser has returned it.
 final class RedisReply: @unchecked Sendable {
     enum Kind { case status, error, integer, bytes, null, array }
 
@@ -22,19 +22,19 @@ final class RedisReply: @unchecked Sendable {
         kind == .error ? String(decoding: bytes.prefix { $0 != 0x20 }, as: UTF8.self) : nil
     }
 
-    /// Takes over what the parser has made.
+    /// Takes ownership of a reply from the parser.
     static func take(_ pointer: UnsafeMutableRawPointer) -> RedisReply {
         Unmanaged<RedisReply>.fromOpaque(pointer).takeRetainedValue()
     }
 
     static func free(_ pointer: UnsafeMutableRawPointer) { _ = take(pointer) }
 
-    /// Elements of an array, at most: no command of ours is answered by more. hiredis's own functions would take memory
-    /// for as many as Redis announces.
+    /// The maximum number of elements of an array; no command used here returns more. hiredis's own functions would
+    /// allocate as many as Redis announces.
     private static let mostElements: Int32 = 100_000
 
-    /// The parser calls these for each object. One that stands in an array belongs to it; the outermost belongs to
-    /// whoever takes or frees it. A null pointer ends the parsing.
+    /// The parser calls these functions for each object. An object in an array belongs to the array; the outermost one
+    /// belongs to whoever takes or frees it. A null pointer ends the parsing.
     static let functions = Functions()
 
     /// Sendable because it is only read, and never freed.

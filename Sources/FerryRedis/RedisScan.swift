@@ -1,6 +1,6 @@
 internal import FerryCache
 
-/// Goes through all entries with the prefix, and counts or removes them (SCAN).
+/// Iterates over all entries with the prefix (SCAN), and counts or removes them.
 final class RedisScan: Sendable {
     private let loop: RedisLoop
     private let removes: Bool
@@ -8,7 +8,7 @@ final class RedisScan: Sendable {
     private let end: UInt64
     private let done: @Sendable (Result<Int, RedisFault>) -> Void
 
-    /// Names that one command removes, at most.
+    /// The maximum number of names in one command.
     private static let batch = 64
 
     init(
@@ -20,7 +20,7 @@ final class RedisScan: Sendable {
         end = monotonicTime() &+ patience.nanoseconds
     }
 
-    /// A prefix may hold what stands for other characters in a pattern.
+    /// Escapes the characters of a prefix that have a meaning in patterns.
     static func escaped(_ prefix: String) -> String {
         prefix.reduce(into: "") { text, character in
             if "*?[]\\^".contains(character) { text.append("\\") }
@@ -38,7 +38,7 @@ final class RedisScan: Sendable {
             }
             let names = parts[1].elements.map(\.bytes)
             remove(names[...]) { [self] in
-                // It may list one twice: then it is counted twice.
+                // SCAN may return a name twice; it is then counted twice.
                 let sum = count + names.count
                 if parts[0].bytes == "0".bytes { return done(.success(sum)) }
                 if monotonicTime() > end { return done(removes ? .failure(RedisFault(.timeout)) : .success(sum)) }
@@ -55,7 +55,7 @@ final class RedisScan: Sendable {
         }
     }
 
-    /// `next` is called with a reply; without one it is over.
+    /// Calls `next` with the reply; without a reply the scan ends.
     private func submit(_ arguments: [[UInt8]], _ next: @escaping @Sendable (RedisReply) -> Void) {
         loop.submit(
             RedisCommand(

@@ -1,12 +1,12 @@
 internal import FerryCache
 
-/// Hears from others what they have removed, on a connection of its own. Used on the thread of the loop only.
+/// Receives the removals by other processes, on its own connection. Used only on the loop's thread.
 struct RedisSubscription {
     private let loop: RedisLoop
     private var connection: RedisConnection?
     private var isConnecting = false
     private var logins = 0
-    /// It is not tried again before this.
+    /// The earliest time of the next attempt.
     private var retryTime: UInt64 = 0
 
     private static let retryPause: UInt64 = 1_000_000_000
@@ -15,7 +15,7 @@ struct RedisSubscription {
 
     var descriptor: Int32? { connection?.descriptor }
 
-    /// When it is to be tried again.
+    /// The time of the next attempt, if there is one.
     var nextTime: UInt64? { connection == nil && !isConnecting && retryTime > 0 ? retryTime : nil }
 
     mutating func connect() {
@@ -32,7 +32,7 @@ struct RedisSubscription {
             for command in login { try made.append(command) }
             logins = login.count
             try made.append(["SUBSCRIBE".bytes, loop.configuration.channel.bytes])
-            // Fits into the buffer of a new socket.
+            // It fits into the buffer of a new socket.
             try made.send()
             connection = made
         } catch {
@@ -50,7 +50,7 @@ struct RedisSubscription {
                     return
                 }
                 guard reply.kind == .array, reply.elements.count == 3 else { throw RedisFault(.damaged) }
-                // What was removed before the subscription was not heard of.
+                // Removals from before the subscription were not received.
                 if reply.elements[0].text == "message", reply.elements[2].text == loop.removals.sender { return }
                 loop.removals.add()
             }
@@ -60,7 +60,7 @@ struct RedisSubscription {
         }
     }
 
-    /// Nothing is heard any more.
+    /// Closes the connection; no more messages are received.
     mutating func end() {
         connection = nil
         retryTime = monotonicTime() &+ Self.retryPause

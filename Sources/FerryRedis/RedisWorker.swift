@@ -2,17 +2,17 @@ internal import Chiredis
 internal import FerryCache
 internal import Glibc
 
-/// What the thread of a loop does: sends commands, takes replies, and answers those that wait too long. Used on that
-/// thread only.
+/// The work of a loop's thread: sends commands, receives replies, and ends commands that wait too long. Used only on
+/// that thread.
 final class RedisWorker {
-    /// A command that was sent, and whose reply is to come.
+    /// A command that was sent and has no reply yet.
     private struct Sent {
-        /// `nil` once it was answered: its reply is late.
+        /// `nil` after the command has ended; its reply is late.
         var finish: (@Sendable (RedisCommand.Outcome) -> Void)?
         var deadline: UInt64
         var time: UInt64
         var bytes = 0
-        /// Of the login: anything but OK ends the connection.
+        /// Whether it belongs to the login, where any reply but OK ends the connection.
         var isLogin = false
     }
 
@@ -23,7 +23,7 @@ final class RedisWorker {
     private var connection: RedisConnection?
     private var isConnecting = false
     private var sent = RedisLine<Sent>()
-    /// Since when every reply has come too late.
+    /// The time since which every reply has been late.
     private var lateSince: UInt64?
     /// Nothing has to be looked after before this.
     private var nextDeadline = UInt64.max
@@ -39,7 +39,7 @@ final class RedisWorker {
     }
 
     func run() {
-        // hiredis writes to a socket that may be closed.
+        // hiredis may write to a closed socket.
         var signals = sigset_t()
         sigfillset(&signals)
         pthread_sigmask(SIG_BLOCK, &signals, nil)
@@ -66,14 +66,14 @@ final class RedisWorker {
         self[keyPath: line].append(item)
     }
 
-    /// Closed, and nothing is left to be done, or it takes too long.
+    /// Whether the loop has been closed, and all work is done or takes too long.
     private func isOver() -> Bool {
         let now = monotonicTime()
         let end = closeTime ?? now &+ configuration.writeTimeout.nanoseconds
         closeTime = end
         nextDeadline = min(nextDeadline, end)
         if now >= end { return true }
-        // A reply that is late is nobody's.
+        // Nobody waits for a late reply.
         var isAwaited = false
         sent.forEach { if $0.finish != nil { isAwaited = true } }
         return looks.isEmpty && changes.isEmpty && !isAwaited
@@ -122,11 +122,11 @@ final class RedisWorker {
                 deadline: .max, time: monotonicTime()))
     }
 
-    /// The connection is gone, or could not be made: nobody waits for the next.
+    /// The connection has been lost or could not be established; those that wait for it end.
     private func lost(_ fault: RedisFault) {
         connection = nil
         lateSince = nil
-        // Redis may close a connection that has been idle.
+        // Redis may close an idle connection.
         if !(sent.isEmpty && looks.isEmpty && changes.isEmpty) { loop.noted(success: false) }
         while let next = sent.popFirst() { finish(next, .failed(fault.kind)) }
         refuseAll(.failed(fault.kind))
@@ -194,9 +194,9 @@ final class RedisWorker {
     private func receive() {
         do throws(RedisFault) {
             try connection?.receive { reply throws(RedisFault) in
-                // A reply to nothing.
+                // A reply without a command.
                 guard let next = sent.popFirst() else { throw RedisFault(.damaged) }
-                // All that were asked for are here: none is missing.
+                // All replies have arrived.
                 if sent.isEmpty { lateSince = nil }
                 if next.isLogin {
                     if let fault = RedisFault(reply) { throw fault }
@@ -216,11 +216,11 @@ final class RedisWorker {
 
     // MARK: Times
 
-    /// A connection whose oldest command waits for so long is given up, and one on which no reply has come in time for
-    /// so long: where a reply was left out, all that come are those of later commands.
+    /// The time after which a connection is closed: if its oldest command has waited so long, or if no reply has
+    /// arrived in time for so long. If Redis left out a reply, all replies would belong to other commands.
     private var stall: UInt64 { max(configuration.writeTimeout.nanoseconds, 1_000_000) }
 
-    /// Answers those that wait too long.
+    /// Ends commands that have waited too long.
     private func expire() {
         let now = monotonicTime()
         if now < nextDeadline { return }
@@ -259,7 +259,7 @@ final class RedisWorker {
 }
 
 extension RedisConfiguration {
-    /// What every connection begins with.
+    /// The first commands of every connection.
     var login: [[[UInt8]]] {
         var commands: [[[UInt8]]] = []
         if let password {

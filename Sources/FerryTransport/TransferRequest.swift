@@ -176,11 +176,11 @@ extension TransferRequest {
 
 /// The encodings of the body that a request accepts.
 package enum TransferEncodings: Sendable, Hashable {
-    /// Those of the transport.
+    /// The encodings that the transport supports.
     case standard
     /// No `Accept-Encoding` is sent.
     case none
-    /// This value.
+    /// This value of `Accept-Encoding`.
     case these(String)
 }
 

@@ -20,7 +20,7 @@ import Testing
 
     @Test(arguments: [
         (["--curve", "latency"], "not latency"),
-        (["--rounds", "many"], "--rounds wants a whole number above 0, not many"),
+        (["--rounds", "many"], "--rounds must be a whole number above 0, not many"),
         (["--rounds", "0"], "not 0"), (["--entries", "-5"], "not -5"), (["--scale", "0"], "not 0"),
         (["--scale", "nan"], "not nan"), (["--curve"], "--curve needs a value"), (["--loud"], "unknown option --loud"),
         (["cache"], "unknown option cache"),

@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("new", "no value may be called 'new'"), ("a.b", "no value may be called 'a.b'"),
+        ("new", "'new' cannot be the name of a value"), ("a.b", "'a.b' cannot be the name of a value"),
         ("r", "'r' is the name of both a request and a value"),
     ]) func namesThatCannotBeInAPlaceAreRefused(_ name: String, _ expected: String) {
         #expect(

@@ -74,9 +74,9 @@ import Testing
 
     @Test(arguments: [
         ("{", "p.json:1: not JSON"),
-        ("{\n  \"requests\": {},\n  \"rum\": 1}", "p.json:3: a plan has no 'rum'"),
-        ("{\"run\": \"a\"}", "p.json:1: a plan has 'requests'"),
-        ("{\"requests\": {\"a\": \"/\"}}", "p.json:1: a plan has 'run'"),
+        ("{\n  \"requests\": {},\n  \"rum\": 1}", "p.json:3: unknown member 'rum' in a plan"),
+        ("{\"run\": \"a\"}", "p.json:1: a plan must have 'requests'"),
+        ("{\"requests\": {\"a\": \"/\"}}", "p.json:1: a plan must have 'run'"),
         ("{\"requests\": {\"a\": \"/\"},\n\"run\": \"b\"}", "p.json:2: unknown request 'b'"),
         (
             "{\"requests\": {\"a\": \"/\"},\n\"run\": {\"chain\": [\n\"a\", \"b\"]}}",

@@ -48,8 +48,8 @@ import Testing
             }
         }
         #expect(message { try user["nick"]!.asInt() } == "$.nick: expected integer, found string")
-        #expect(message { try user["ratio"]!.asInt() } == "$.ratio: expected Int, found number that is none")
-        #expect(message { try JSON(parsing: "-1").asUInt() } == "$: expected UInt, found number that is none")
+        #expect(message { try user["ratio"]!.asInt() } == "$.ratio: expected Int, found number that does not fit")
+        #expect(message { try JSON(parsing: "-1").asUInt() } == "$: expected UInt, found number that does not fit")
         #expect(try user["level"]!.asUInt() == 7)
         #expect(message { try user["level"]!.asString() } == "$.level: expected string, found number")
         #expect(message { try user["none"]!.asBool() } == "$.none: expected bool, found null")

@@ -203,10 +203,10 @@ import Testing
         arguments: [
             (
                 #"{"not":{"type":"null"}}"#, "null",
-                #"$: expected a value that does not fit the schema of "not", found null that fits it"#
+                #"$: expected a value that does not match the schema of "not", found null that matches it"#
             ),
             (#"{"items":{"multipleOf":0.5}}"#, "[1,0.7]", "$[1]: expected multiple of 0.5, found another number"),
-            (#"{"uniqueItems":true}"#, "[1,1]", "$: expected array of elements that all differ, found equal elements"),
+            (#"{"uniqueItems":true}"#, "[1,1]", "$: expected array of unique elements, found equal elements"),
             (#"{"contains":{"type":"null"}}"#, "[1]", "$: expected array with at least 1 that are null, found fewer"),
             (#"{"contains":true,"maxContains":1}"#, "[1,2]", "$: expected array with at most 1 that fit, found more"),
             (#"{"minProperties":1}"#, "{}", "$: expected object of at least 1 members, found shorter object"),

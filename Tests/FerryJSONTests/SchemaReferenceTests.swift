@@ -41,10 +41,10 @@ import Testing
     @Test(
         "A reference that leads nowhere is an error that names it",
         arguments: [
-            (##"{"$ref":"#/$defs/a"}"##, #"$["$ref"]"#, "leads to no schema: #/$defs/a"),
-            (##"{"items":{"$ref":"#a"}}"##, #"$.items["$ref"]"#, "leads to no schema: #a"),
-            (##"{"$ref":"#/$defs","$defs":{}}"##, #"$["$ref"]"#, "leads to no schema: #/$defs"),
-            (##"{"$ref":"#/const","const":{}}"##, #"$["$ref"]"#, "leads to no schema: #/const"),
+            (##"{"$ref":"#/$defs/a"}"##, #"$["$ref"]"#, "refers to no schema: #/$defs/a"),
+            (##"{"items":{"$ref":"#a"}}"##, #"$.items["$ref"]"#, "refers to no schema: #a"),
+            (##"{"$ref":"#/$defs","$defs":{}}"##, #"$["$ref"]"#, "refers to no schema: #/$defs"),
+            (##"{"$ref":"#/const","const":{}}"##, #"$["$ref"]"#, "refers to no schema: #/const"),
             (
                 ##"{"prefixItems":[true,{"$ref":"other.json#/a"}]}"##, #"$.prefixItems[1]["$ref"]"#,
                 "refers to another document, which is not supported: other.json"
@@ -53,15 +53,15 @@ import Testing
                 #"{"$ref":"http://json-schema.org/draft-07/schema#"}"#, #"$["$ref"]"#,
                 "refers to another document, which is not supported: http://json-schema.org/draft-07/schema"
             ),
-            (##"{"$ref":"#/%zz"}"##, #"$["$ref"]"#, "has a percent-encoding that is none"),
+            (##"{"$ref":"#/%zz"}"##, #"$["$ref"]"#, "has invalid percent-encoding"),
             (#"{"$ref":1}"#, #"$["$ref"]"#, "must be a string"), (#"{"$id":1}"#, #"$["$id"]"#, "must be a string"),
             (#"{"$id":"a#b"}"#, #"$["$id"]"#, "has a fragment; use $anchor"),
             (#"{"$anchor":"/a"}"#, #"$["$anchor"]"#, "must be a name"),
             (
                 #"{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}}"#, #"$["$defs"].b["$anchor"]"#,
-                "stands twice in the document"
+                "appears twice in the document"
             ),
-            (#"{"$defs":{"a":{"$id":"x"},"b":{"$id":"x"}}}"#, #"$["$defs"].b["$id"]"#, "stands twice in the document"),
+            (#"{"$defs":{"a":{"$id":"x"},"b":{"$id":"x"}}}"#, #"$["$defs"].b["$id"]"#, "appears twice in the document"),
             (
                 #"{"properties":{"properties":{"pattern":"(?=a)"}}}"#, "$.properties.properties.pattern",
                 "look-ahead is not supported"
@@ -92,7 +92,7 @@ import Testing
         ])
     func circle(_ text: String) throws {
         let error = try #require(throws: JSONSchemaError.self) { try schema(text) }
-        #expect(error.keyword == "$ref" && error.message == "leads back to itself for the same value")
+        #expect(error.keyword == "$ref" && error.message == "refers back to itself for the same value")
     }
 
     @Test func aReferenceThatGoesOnIsNoCircle() throws {

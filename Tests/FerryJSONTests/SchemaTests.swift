@@ -139,7 +139,8 @@ import Testing
         let one = JSONSchema.oneOf(.string, .integer(in: 0...9), .integer(in: 5...20))
         #expect(try verdict(one, "\"a\"") == "fits")
         #expect(try verdict(one, "3") == "fits")
-        #expect(try verdict(one, "7") == "$: expected exactly one of the alternatives, found number that fits several")
+        #expect(
+            try verdict(one, "7") == "$: expected exactly one of the alternatives, found number that matches several")
         #expect(try verdict(one, "true") == "$: expected string or integer, found bool")
         let any = JSONSchema.anyOf(.string, ["id": .integer])
         #expect(try verdict(any, "\"a\"") == "fits")

@@ -32,7 +32,7 @@ struct CurvesOptions {
             case "--entries": mostEntries = try Self.positive(value, of: name)
             default:
                 guard let number = Double(value), number > 0, number.isFinite else {
-                    throw BenchmarkError("curves: --scale wants a number above 0, not \(value)")
+                    throw BenchmarkError("curves: --scale must be a number above 0, not \(value)")
                 }
                 scale = number
             }
@@ -42,7 +42,7 @@ struct CurvesOptions {
 
     private static func positive(_ value: String, of name: String) throws -> Int {
         guard let number = Int(value), number > 0 else {
-            throw BenchmarkError("curves: \(name) wants a whole number above 0, not \(value)")
+            throw BenchmarkError("curves: \(name) must be a whole number above 0, not \(value)")
         }
         return number
     }

@@ -12,9 +12,9 @@
  *   ferry_loop_free()   ends the loop.
  *
  * Threads
- *   Functions marked [any thread] may be called from everywhere, callbacks
- *   included; they neither block nor take a lock. All callbacks run on the
- *   loop's thread and must not block: nothing else moves while they run.
+ *   Functions marked [any thread] may be called from anywhere, including
+ *   callbacks; they neither block nor take a lock. All callbacks run on the
+ *   loop's thread and must not block, because nothing else runs meanwhile.
  *
  * Ownership: there are exactly three cases
  *   1. Bytes given to ferry_submit() are copied before it returns.

@@ -65,7 +65,7 @@ enum {
   FERRY_D_TIMEOUT_TLS,
   FERRY_D_TIMEOUT_WRITE, /* the peer stopped reading */
   FERRY_D_TIMEOUT_RESPONSE_HEAD,
-  FERRY_D_TIMEOUT_READ, /* the peer stopped inside the body */
+  FERRY_D_TIMEOUT_READ, /* the peer stopped within the body */
   FERRY_D_TIMEOUT_LOW_SPEED,
   FERRY_D_TIMEOUT_TOTAL,
   FERRY_D_TIMEOUT_DEADLINE,

@@ -82,7 +82,7 @@ typedef struct ferry_options {
    * callback is required; all others are optional. */
   void (*_Nullable on_finished)(void *_Nullable context,
                                ferry_result *_Nonnull first, size_t count);
-  /* The transfer left the queue. Only with FERRY_NOTIFY_START. */
+  /* The transfer has left the queue. Only with FERRY_NOTIFY_START. */
   void (*_Nullable on_started)(void *_Nullable context, uint64_t id);
   /* The final head has arrived. `so_far` holds status, fields and head only,
    * and is valid until this returns. FERRY_ABORT ends the transfer with
@@ -96,7 +96,7 @@ typedef struct ferry_options {
   /* This many bytes of the body have been written to its descriptor. */
   void (*_Nullable on_written)(void *_Nullable context, uint64_t id,
                                uint64_t bytes);
-  /* Fill `space` with the next bytes of the request's body. Returns their
+  /* Write the next bytes of the request's body to `space`. Returns their
    * count, 0 at the end, FERRY_PAUSE, FERRY_ABORT or FERRY_PIECE. */
   int64_t (*_Nullable on_pull)(void *_Nullable context, uint64_t id,
                                void *_Nonnull space, size_t size);

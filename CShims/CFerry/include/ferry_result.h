@@ -67,7 +67,7 @@ typedef struct ferry_result {
   uint64_t head_received;  /* bytes of all heads, 1xx included */
   uint64_t body_received;  /* bytes of the body before decoding */
   ferry_metrics metrics;
-  /* The last head, raw: status line, fields, empty line. */
+  /* The raw final head: status line, fields, empty line. */
   const char *_Nullable head;
   const ferry_field *_Nullable fields;
   /* A collected body, decoded, followed by 64 readable bytes. NULL if it is

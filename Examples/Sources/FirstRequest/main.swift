@@ -1,4 +1,4 @@
-// A GET whose JSON becomes values, within two seconds, retries and all.
+// Sends a GET and decodes its JSON, within two seconds including retries.
 //
 //     swift run FirstRequest http://127.0.0.1:8080
 

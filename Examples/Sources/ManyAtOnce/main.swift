@@ -1,4 +1,4 @@
-// A hundred requests, eight at a time. Some fail; the others go on, and all results are there in the end.
+// Sends a hundred requests, eight at a time. Some fail, the others continue, and all results are collected.
 //
 //     swift run ManyAtOnce http://127.0.0.1:8080
 

@@ -1,5 +1,5 @@
-// A large file, with progress. Kill it and start it again: it goes on where it ended, and the checksum is right.
-// It takes 100 MB a second at most, so that there is time to do so.
+// Downloads a large file, with progress. Kill the program and start it again: it resumes the download, and checks the
+// SHA-256. The rate is limited to 100 MB per second, so that there is time to do so.
 //
 //     swift run ResumableDownload http://127.0.0.1:8080/bytes/1000000000 disk.img [SHA-256]
 
@@ -24,7 +24,7 @@ do {
         print("\(file.path): \(file.length) bytes, \(file.resumedFrom) of them from an earlier run")
     }
 } catch .contentMismatch(.sha256) {
-    print("the checksum is another")
+    print("the checksum is wrong")
 } catch {
     print(error)
 }

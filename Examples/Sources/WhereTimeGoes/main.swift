@@ -1,4 +1,4 @@
-// Where the time of a request goes, and why there is no trust when TLS fails.
+// Prints how long each phase of a request took, and the reason if the certificate could not be verified.
 //
 //     swift run WhereTimeGoes https://example.com
 //     swift run WhereTimeGoes https://127.0.0.1:8443 authority.pem     # trusts this authority, not the system's
@@ -31,11 +31,11 @@ do {
         print("\(response.status) over \(response.httpVersion), \(response.peer?.address ?? "no address")")
     }
 } catch .tls(.expired) {
-    print("the certificate is of another time")
+    print("the certificate has expired or is not yet valid")
 } catch .tls(.hostname) {
-    print("the certificate is another host's")
+    print("the certificate is for another host")
 } catch .tls(.untrusted) {
-    print("no known authority stands behind the certificate")
+    print("the certificate is not from a trusted authority")
 } catch {
     print(error)  // one line: what, where, and what libcurl and the system said
 }

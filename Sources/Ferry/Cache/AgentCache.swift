@@ -3,14 +3,14 @@ import FerryCache
 import FerryTransport
 import Synchronization
 
-/// What an agent keeps of answers: to be read, written and removed by hand, and counted.
+/// The cache of an agent: read, write and remove entries directly, and get the statistics.
 ///
-/// Nothing of it waits for the network, and nothing blocks a thread.
+/// None of the methods waits for the network or blocks a thread.
 public struct AgentCache: Sendable {
     let core: AgentCore
 
-    /// The reply that is kept for a request, without starting it: checked and made into its value as that of a run, but
-    /// without hooks and observers. Fails with `notCached`, which says why, or as the checks do.
+    /// The stored reply for a request, without a run. It is validated and its value is created as in a run, but hooks
+    /// and observers are not called. Fails with `notCached`, which has the reason, or with the error of the validation.
     public func reply<R: Request>(for request: R) async throws(RequestError) -> Reply<R.Value> {
         let stage = try CacheStage.of(request, .cacheOnly, at: core.builder.servers, by: core)
         let url = stage.url
@@ -27,7 +27,7 @@ public struct AgentCache: Sendable {
         return try core.builder.validated(request, answer, url: url, &times)
     }
 
-    /// By RFC 9111: as a run that never asks the network.
+    /// With RFC 9111: like a run that never uses the network.
     private func httpReply<R: Request>(
         for request: R, _ stage: CacheStage, url: String
     ) async throws(RequestError) -> Reply<R.Value> {
@@ -39,19 +39,20 @@ public struct AgentCache: Sendable {
         return try core.builder.validated(request, answer, url: url, &times)
     }
 
-    /// Keeps a response as the answer of a request, by that one's policy, whoever it came from. Returns whether it is
-    /// on the disk: false also for one whose body is not in memory, as that of a download or a stream.
+    /// Stores a response under a request, according to the request's policy, whatever the origin of the response.
+    /// Returns whether it is on disk: `false` also if its body is not in memory, like that of a download or a stream.
     ///
-    /// With a policy that has a lifetime, what the response's head says of keeping it is not asked. With
-    /// ``CachePolicy/http(shared:sensitiveData:write:)`` it is stored as if the server had sent it now: what must not
-    /// be stored is not, its fields say how long it is fresh, and only a GET without a body can be answered by it.
+    /// With a time to live, the caching directives in the response's head are ignored. With
+    /// ``CachePolicy/http(shared:sensitiveData:write:)`` the response is stored as if the server had sent it now: a
+    /// response that must not be stored is not, its fields determine its freshness, and it serves only GET requests
+    /// without a body.
     @discardableResult
     public func save<R: Request>(_ response: Response, for request: R) async -> Bool {
         if let cache = core.cache, let terms = core.cachePolicy(of: request).http {
             guard let made = HTTPCacheStage.saved(response, for: request, terms, in: cache, by: core) else {
                 return false
             }
-            // What is on the disk only is read first: other variants of it stay.
+            // An entry that is only on disk is read first, so that its other variants are kept.
             let stored: StoredVariants? =
                 if let found = cache.recallEntry(made.key)?.variants {
                     found
@@ -81,7 +82,7 @@ public struct AgentCache: Sendable {
         }
     }
 
-    /// Likewise, and does not wait for the disk.
+    /// The same, without waiting for the disk.
     package func saveSoon<R: Request>(_ response: Response, for request: R) {
         if let (kept, key) = kept(response, for: request) { core.cache?.keep(kept, under: key) }
     }
@@ -96,9 +97,9 @@ public struct AgentCache: Sendable {
         return (kept, plan.key)
     }
 
-    /// Removes what is kept for a request, and returns when it is gone; from the memory of other agents and processes
-    /// with the same directory it goes within milliseconds. The policy does not matter, the key does. False when there
-    /// is no cache, or its disk failed.
+    /// Removes the entries of a request, and returns when they are removed. Other agents and processes with the same
+    /// directory remove them from their memory within milliseconds. The request's policy does not matter, only its key.
+    /// Returns `false` if there is no cache, or if its disk failed.
     @discardableResult
     public func remove<R: Request>(_ request: R) async -> Bool {
         guard let cache = core.cache else { return false }
@@ -114,8 +115,8 @@ public struct AgentCache: Sendable {
         }
     }
 
-    /// Removes everything in the directory, what other agents and processes have there included, and returns when it is
-    /// gone; from their memory it goes within milliseconds.
+    /// Removes everything in the directory, including entries of other agents and processes, and returns when it is
+    /// removed. Others remove it from their memory within milliseconds.
     @discardableResult
     public func removeAll() async -> Bool {
         guard let cache = core.cache else { return false }
@@ -124,7 +125,7 @@ public struct AgentCache: Sendable {
         }
     }
 
-    /// How much there is, and what was done; all zero without a cache.
+    /// The statistics of the cache; all zero without a cache.
     public var statistics: CacheStatistics {
         get async { await core.cache?.statistics() ?? CacheStatistics() }
     }
@@ -137,10 +138,10 @@ extension RequestError {
 }
 
 extension NetworkAgent {
-    /// What the agent keeps of answers.
+    /// The cache of the agent.
     public var cache: AgentCache { AgentCache(core: core) }
 
-    /// Sends a request, and uses the cache as `mode` says instead of the request's own ``Request/cacheMode``.
+    /// Sends a request with a cache mode that replaces the request's own ``Request/cacheMode``.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(
         _ request: R, cache mode: CacheMode
@@ -148,11 +149,12 @@ extension NetworkAgent {
         try await CachedRun.send(request, mode, by: core)
     }
 
-    /// The kept answer and then the network's: calls `cached` with the reply from the cache, if there is one that is
-    /// fresh, in the caller's task, and returns or throws what the network brings, which is kept in turn.
+    /// Returns the stored response first and then that of the network: calls `cached` in the caller's task with the
+    /// reply from the cache, if there is a fresh one, and then returns or throws the result of the network, which is
+    /// stored, too.
     ///
-    /// The hooks and observers see the run, not what comes before it. The label has to be written: a trailing closure
-    /// is ``send(_:uploadProgress:)``'s.
+    /// Hooks and observers see only the run, not the stored reply. Write the label `cached:`, because a trailing
+    /// closure belongs to ``send(_:uploadProgress:)``.
     @_disfavoredOverload
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(
@@ -161,7 +163,7 @@ extension NetworkAgent {
         try await CachedRun.send(request, .reload, by: core, cached: cached)
     }
 
-    /// Starts a request, and uses the cache as `mode` says instead of the request's own ``Request/cacheMode``.
+    /// Starts a request with a cache mode that replaces the request's own ``Request/cacheMode``.
     @discardableResult
     public func start<R: Request>(
         _ request: R, cache mode: CacheMode, on queue: DispatchQueue? = nil,
@@ -170,7 +172,7 @@ extension NetworkAgent {
         RequestTask(run: RequestRun<R>.start(request, on: queue, .closure(completion), mode: mode, by: core))
     }
 
-    /// Likewise; the result goes to a delegate.
+    /// Starts a request with a cache mode; the result goes to a delegate.
     @discardableResult
     public func start<R: Request>(
         _ request: R, cache mode: CacheMode, delegate: any RequestDelegate, on queue: DispatchQueue? = nil
@@ -179,12 +181,12 @@ extension NetworkAgent {
             run: RequestRun<R>.start(request, on: queue, .delegate(WeakDelegate(delegate)), mode: mode, by: core))
     }
 
-    /// The kept answer and then the network's: calls `cached` with the reply from the cache, if there is one that is
-    /// fresh, and then `completion` with the run's one result, which is the network's. Both come on `queue`, in this
-    /// order.
+    /// Returns the stored response first and then that of the network: calls `cached` with the reply from the cache, if
+    /// there is a fresh one, and then `completion` with the one result of the run, which comes from the network. Both
+    /// run on `queue`, in this order.
     ///
-    /// The hooks and observers see the run, not what comes before it. The label has to be written: a first trailing
-    /// closure is ``start(_:on:uploadProgress:completion:)``'s.
+    /// Hooks and observers see only the run, not the stored reply. Write the label `cached:`, because a first trailing
+    /// closure belongs to ``start(_:on:uploadProgress:completion:)``.
     @_disfavoredOverload
     @discardableResult
     public func start<R: Request>(

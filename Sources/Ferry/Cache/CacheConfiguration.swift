@@ -1,57 +1,58 @@
 public import FerryCache
 import Synchronization
 
-/// Where and how much an agent keeps of answers, for requests with a ``CachePolicy``.
+/// The store of an agent's cache and its limits, for requests with a ``CachePolicy``.
 ///
 ///     configuration.cache = CacheConfiguration(directory: "/var/cache/shop")
 public struct CacheConfiguration: Sendable {
-    /// Made for its owner only when it is not there; several agents and processes may share one. It is passed through
-    /// ``directoryFilters``. It has no meaning where there is a ``storage``.
+    /// The directory. If it does not exist, it is created with access for its owner only. Several agents and processes
+    /// may share it. It is passed through ``directoryFilters``. It is ignored if ``storage`` is set.
     public var directory: String
 
-    /// Makes the storage that stands in the place of the directory, once for each agent, which closes it when it is
-    /// shut down. The default is `nil`: entries are on the disk.
+    /// Creates a storage that replaces the directory. It is called once for each agent, which closes the storage on
+    /// shutdown. The default is `nil`: entries are on disk.
     public var storage: (@Sendable () -> any CacheStorage)?
 
-    /// Change the directory, in their order. The default is none.
+    /// The filters that change the directory, in order. The default is none.
     public var directoryFilters: [any CacheDirectoryFilter] = []
 
-    /// Of entries on the disk; the least recently used go first. The default is 256 MiB. A ``storage`` has a bound of
-    /// its own.
+    /// The maximum size of the entries on disk in bytes; the least recently used ones are evicted first. The default is
+    /// 256 MiB. A ``storage`` has its own limit.
     ///
-    /// Beside them stand a log, up to 32 MiB and more while somebody reads from it, and a database that was damaged and
-    /// put aside, one at most.
+    /// The log comes on top (up to 32 MiB, and more during reads), and so does at most one damaged database that was
+    /// moved aside.
     public var maxBytes = 256 << 20
 
-    /// Of one entry, head and body; larger answers are not kept. The default is 4 MiB, the most 512 MiB.
+    /// The maximum size of an entry, head and body, in bytes; larger responses are not stored. The default is 4 MiB,
+    /// the maximum 512 MiB.
     public var maxEntryBytes = 4 << 20
 
-    /// In memory, in front of the disk; 0 keeps nothing there. The default is 16 MiB.
+    /// The size of the memory cache in front of the disk in bytes; 0 turns it off. The default is 16 MiB.
     public var memoryBytes = 16 << 20
 
-    /// Of what waits to be written; what does not fit is not kept. The default is 16 MiB. A ``storage`` has a bound of
-    /// its own.
+    /// The maximum size of the writing queue in bytes; entries that do not fit are not stored. The default is 16 MiB. A
+    /// ``storage`` has its own limit.
     public var maxQueuedBytes = 16 << 20
 
-    /// The version of the application: entries of another one are misses. The default is `nil`.
+    /// The version of the application: entries of another version are misses. The default is `nil`.
     public var applicationVersion: String?
 
-    /// What a database takes in one row is bounded.
+    /// The size of a database row is limited.
     static let mostEntryBytes = 512 << 20
 
     /// How long to wait for another process that holds the files, in microseconds.
     package var patience: Int64 = 2_000_000
 
-    /// For tests, which have no time to wait.
+    /// The clock, which tests replace.
     package var clock: @Sendable () -> CacheTime = currentCacheTime
 
-    /// A cache in this directory, with the defaults.
+    /// Creates a cache in this directory, with the defaults.
     public init(directory: String, applicationVersion: String? = nil) {
         self.directory = directory
         self.applicationVersion = applicationVersion
     }
 
-    /// A cache in a storage, in the place of the disk, with the defaults. `storage` makes it, once for each agent.
+    /// Creates a cache in a storage instead of on disk, with the defaults. `storage` is called once for each agent.
     public init(applicationVersion: String? = nil, storage: @escaping @Sendable () -> any CacheStorage) {
         directory = ""
         self.storage = storage
@@ -62,51 +63,51 @@ public struct CacheConfiguration: Sendable {
     var filteredDirectory: String { directoryFilters.reduce(directory) { $1.filter($0) } }
 }
 
-/// Changes the directory of a cache, once, when the agent is made: for a folder of each version, or of each tenant.
+/// Changes the directory of a cache once, when the agent is created: for example, for a folder per version or tenant.
 public protocol CacheDirectoryFilter: Sendable {
-    /// The directory to use in the place of `directory`.
+    /// Returns the directory to use instead of `directory`.
     func filter(_ directory: String) -> String
 }
 
-/// What a cache holds, and what it did since its agent was made.
+/// The contents of a cache, and what has happened since its agent was created.
 public struct CacheStatistics: Sendable {
-    /// Entries on the disk or in the ``CacheConfiguration/storage``, of all processes that share it. What is said of
-    /// the disk below is said of the storage too.
+    /// The number of entries on disk or in the ``CacheConfiguration/storage``, including those of other processes that
+    /// share it. The figures for the disk below apply to the storage, too.
     public internal(set) var entries = 0
-    /// Their bytes on the disk.
+    /// The size of the entries on disk, in bytes.
     public internal(set) var bytes = 0
-    /// Entries in memory.
+    /// The number of entries in memory.
     public internal(set) var memoryEntries = 0
-    /// Bytes in memory.
+    /// The size of the entries in memory, in bytes.
     public internal(set) var memoryBytes = 0
-    /// Answers from memory.
+    /// Hits in memory.
     public internal(set) var memoryHits: UInt64 = 0
-    /// Answers from the disk.
+    /// Hits on disk.
     public internal(set) var diskHits: UInt64 = 0
-    /// Of both, answers past their time.
+    /// Hits of both kinds that were stale.
     public internal(set) var staleHits: UInt64 = 0
-    /// Answers past their time that the server has validated (RFC 9111, 4.3).
+    /// Stale responses that the server has validated (RFC 9111, 4.3).
     public internal(set) var validations: UInt64 = 0
-    /// Runs that had no answer from the cache, by reason.
+    /// Misses by reason.
     public internal(set) var misses: [CacheMiss: UInt64] = [:]
-    /// Answers that were not kept though the policy asked for it, by reason.
+    /// Responses that were not stored although the policy asked for it, by reason.
     public internal(set) var refusals: [CacheRefusal: UInt64] = [:]
     /// Entries written.
     public internal(set) var writes: UInt64 = 0
-    /// Entries that a fault of the disk kept from being written.
+    /// Entries that could not be written because of a disk error.
     public internal(set) var failedWrites: UInt64 = 0
-    /// Entries that went to make room.
+    /// Entries evicted to make room.
     public internal(set) var evictions: UInt64 = 0
-    /// Databases that were damaged, or somebody else's, and put aside.
+    /// Databases moved aside, because they were damaged or belonged to another application.
     public internal(set) var replacedDatabases: UInt64 = 0
-    /// Faults of the disk, by kind, like `noSpace`.
+    /// Disk errors by kind, like `noSpace`.
     public internal(set) var faults: [String: UInt64] = [:]
-    /// After a fault the disk is left alone for a while.
+    /// Whether the disk is not used for a while after an error.
     public internal(set) var isDisabled = false
-    /// Bytes that wait to be written.
+    /// The size of the writing queue in bytes.
     public internal(set) var queuedBytes = 0
 
-    /// All of them.
+    /// The sum of all hits.
     public var hits: UInt64 { memoryHits + diskHits }
 }
 
@@ -124,7 +125,7 @@ extension CacheStatistics {
     }
 }
 
-/// Counts what runs get from a cache. Hits are counted by single atomic words, as they are many.
+/// Counts the results of cache lookups. Hits are frequent, so they are single atomic words.
 final class CacheCounters: Sendable {
     private let memoryHits = Atomic<UInt64>(0)
     private let diskHits = Atomic<UInt64>(0)

@@ -2,7 +2,7 @@ import FerryCache
 import FoundationEssentials
 
 extension RequestBuilder {
-    /// Where a request goes, and its key: method, URL, arguments, body, the header fields it names, and credentials.
+    /// The target and the key of a request: method, URL, arguments, body, named header fields, and credentials.
     func cacheTarget<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> CacheTarget {
         if let custom = request.prebuiltRequest {
             let joined = try join(custom.url)
@@ -51,11 +51,11 @@ extension RequestBuilder {
         if let value = authorization?.value { key.append(credential: "authorization", value) }
         if let digest = authorization?.digest { key.append(credential: digest.user, digest.password) }
         if let value = joined.credentials?.value { key.append(credential: "url", value) }
-        // Whoever shares the directory may be somebody else to the server.
+        // Another process with the same directory may use another certificate.
         if let certificate = clientCertificate { key.append(credential: "certificate", certificate) }
     }
 
-    /// The value of a header field as this request sends it, without what others may add; `nil` when it has none.
+    /// The value of a header field as this request sends it, without additions by others; `nil` if it has none.
     func sentValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
         if equalNames(name, "User-Agent"),
             request.prebuiltRequest == nil || request.prebuiltRequest?.headers[name] == nil
@@ -79,8 +79,8 @@ extension RequestBuilder {
 }
 
 extension TLSConfiguration {
-    /// What was believed of a server counts for what it said: whoever asks for more, or for something else, is not
-    /// answered by that. Empty for the defaults.
+    /// How servers were trusted is part of the key, so that a response obtained with weaker settings does not serve a
+    /// run with stricter ones. Empty for the defaults.
     var trust: [UInt8] {
         let defaults = TLSConfiguration()
         if verification == defaults.verification, authorityFile == defaults.authorityFile, pinnedKeys.isEmpty,
@@ -97,7 +97,7 @@ extension TLSConfiguration {
 }
 
 extension ClientCertificate {
-    /// The digest of the file, or its name where it cannot be read.
+    /// The digest of the file, or its path if it cannot be read.
     var identity: String {
         FileManager.default.contents(atPath: certificateFile).map { SHA256.hexadecimal(of: Array($0)) }
             ?? certificateFile
@@ -111,7 +111,7 @@ extension CacheTarget {
     }
 }
 
-/// The bytes of a key: each part behind its length, so that no two requests have the same.
+/// The bytes of a key: each part has a length prefix, so that no two requests have the same key.
 struct CacheKeyMaterial {
     private(set) var bytes: [UInt8] = []
     private(set) var hasCredentials = false
@@ -124,7 +124,8 @@ struct CacheKeyMaterial {
         bytes.appendCounted(url)
     }
 
-    /// As they are sent: JSON tells a number from its text, a form does not. False when they cannot be.
+    /// As they are sent: JSON distinguishes a number from a string, a form does not. Returns `false` if they cannot be
+    /// sent.
     mutating func append(_ arguments: Arguments, _ encoding: ArgumentEncoding) -> Bool {
         bytes.append(encoding.number)
         bytes.append(arguments.isEmpty ? 0 : 1)
@@ -134,7 +135,7 @@ struct CacheKeyMaterial {
         return true
     }
 
-    /// False when it is no body that can be looked at.
+    /// Returns `false` if the body cannot be read in advance.
     mutating func append(_ body: RequestBody?) -> Bool {
         guard let body else {
             bytes.append(0)
@@ -146,7 +147,7 @@ struct CacheKeyMaterial {
         case .bytes(let bytes): digest = CacheDigest(of: bytes)
         case .string(let text): digest = CacheDigest(of: text)
         case .json(let value, var encoder):
-            // Members in an order that is the same every time, also in the next process.
+            // Members in an order that is the same every time, also in another process.
             encoder.outputFormatting.insert(.sortedKeys)
             guard let data = try? encoder.encode(value) else { return false }
             digest = data.withUnsafeBytes { CacheDigest(of: $0) }
@@ -182,31 +183,31 @@ extension ArgumentEncoding {
     }
 }
 
-/// What the cache needs to know of a run, whatever the request's type.
+/// What the cache needs to know about a run, independent of the request's type.
 struct CachePlan: Sendable {
     let key: CacheKey
     let terms: CacheTerms
     let writing: CachePolicy.Writing
-    /// The run's own URL.
+    /// The URL of the run.
     let url: String
     let isForeign: Bool
-    /// The key or the sensitive data say whose the answer is.
+    /// The key or the sensitive data identify the owner of the response.
     let isOwned: Bool
 
     var hasSensitiveData: Bool { terms.sensitiveData != .none }
 }
 
-/// Where a request goes, and what tells its answer from those of other requests.
+/// The URL of a request, and what distinguishes its response from others.
 struct CacheTarget {
     let url: String
     let isForeign: Bool
-    /// `nil` when the body cannot be looked at without reading a file or a stream.
+    /// `nil` if the body cannot be read without reading a file or a stream.
     var key: CacheKey?
     var hasCredentials = false
 }
 
 extension CachePlan {
-    /// `nil` when nothing is kept of it.
+    /// `nil` if the request is not cached.
     init?(_ policy: CachePolicy, _ target: CacheTarget, in cache: ResponseCache?) {
         guard let cache, let terms = policy.terms, let key = target.key else { return nil }
         let wanted = CacheTerms(
@@ -218,22 +219,22 @@ extension CachePlan {
     }
 }
 
-/// What the cache had to do with an answer.
+/// What the cache did for a response.
 struct CacheTrace: Sendable {
     enum Outcome: Sendable {
-        /// It is the cache's. How old it is, and whether it is past its time.
+        /// It came from the cache, with its age and whether it is stale.
         case hit(age: Duration, isStale: Bool)
-        /// The server has said that it is still what it has (RFC 9111, 4.3.3).
+        /// The server has validated it (RFC 9111, 4.3.3).
         case validated(age: Duration)
         case miss(CacheMiss)
     }
 
     let outcome: Outcome
-    /// How long it is fresh yet, in microseconds; negative past its time.
+    /// The remaining freshness in microseconds; negative if it is stale.
     var remaining: Int64?
-    /// By RFC 9111: then its fields state its age.
+    /// Whether the HTTP cache was used: then the fields have the age.
     var isHTTP = false
-    /// What was done beyond a hit, by RFC 9111.
+    /// What happened beyond a hit, with RFC 9111.
     var more: CacheTraceStatus?
 
     var age: Duration? {
@@ -256,7 +257,7 @@ struct CacheTrace: Sendable {
     }
 }
 
-/// A status that takes more to say than a hit does. On the heap: a hit has none.
+/// A status that is more complex than a hit. On the heap, because a hit has none.
 final class CacheTraceStatus: Sendable {
     let status: CacheStatus
 
@@ -283,21 +284,21 @@ extension CacheTrace {
 }
 
 extension Int64 {
-    /// Of microseconds; what is past its time by less than a second is so by a whole one.
+    /// Converts microseconds. A response that is stale by less than a second is stale by a whole one.
     var flooredSeconds: Int64 { self >= 0 ? self / 1_000_000 : -((-self + 999_999) / 1_000_000) }
 }
 
 extension Response {
-    /// What the cache did for this response, in the vocabulary of RFC 9211; `nil` where it was not asked.
+    /// What the cache did for this response, in the terms of RFC 9211; `nil` if it was not used.
     public var cacheStatus: CacheStatus? { origin?.cache?.status }
 
-    /// How long ago it was kept, where it comes from the cache; `nil` elsewhere. By RFC 9111 it is how old the response
-    /// is (4.2.3), caches between here and the server included.
+    /// The time since the response was stored, if it came from the cache; `nil` otherwise. With RFC 9111 it is the age
+    /// of the response (4.2.3), which includes caches between here and the server.
     public var age: Duration? { origin?.cache?.age }
 
-    /// Whether it comes from the cache and is past its time, which the mode allowed.
+    /// Whether the response came from the cache and is stale, which the mode permitted.
     public var isStale: Bool { origin?.cache?.isStale ?? false }
 
-    /// Why it does not come from the cache, although the run looked there; `nil` elsewhere.
+    /// Why the response did not come from the cache although there was a lookup; `nil` otherwise.
     public var cacheMiss: CacheMiss? { origin?.cache?.miss }
 }

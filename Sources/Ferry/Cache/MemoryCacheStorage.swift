@@ -5,8 +5,9 @@ import Synchronization
 ///
 ///     configuration.cache = CacheConfiguration { MemoryCacheStorage(maxBytes: 64 << 20) }
 ///
-/// It is bounded in bytes; the least recently used entries go first. It ends with its agent. What the agent has at hand
-/// within ``CacheConfiguration/memoryBytes`` comes on top: those are answers that are ready to be delivered, and this
+/// Its size is limited; the least recently used entries are evicted first. It ends with its agent. The agent's own
+/// memory, ``CacheConfiguration/memoryBytes``, comes on top: it has responses that are ready to be delivered, and this
+/// storage has those that are used less often.
 /// holds those that are not used so often.
 public final class MemoryCacheStorage: CacheStorage {
     private struct State {
@@ -16,33 +17,32 @@ public final class MemoryCacheStorage: CacheStorage {
     }
 
     private let front: MemoryFront<CacheEntry>
-    /// Held while something changes, and not by those who read.
+    /// Held during changes, but not during reads.
     private let state = Mutex(State())
     private let maxBytes: Int
 
-    /// What an entry takes beside its record and its key, about.
+    /// The approximate overhead of an entry beyond its record and its key.
     private static let overhead = 256
 
-    /// - Parameter maxBytes: Of all entries, with what they take beside their bytes. An entry that is larger is not
-    ///   stored.
+    /// - Parameter maxBytes: The maximum size of all entries including their overhead. A larger entry is not stored.
     public init(maxBytes: Int) {
         self.maxBytes = max(maxBytes, 0)
         front = MemoryFront(maxBytes: self.maxBytes)
     }
 
-    /// The answer comes before this returns, as that of all methods.
+    /// Looks an entry up. Like all methods it calls its closure before it returns.
     public func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
         if let entry = front.value(for: key) { return answer(.found(entry)) }
         answer(.missing(state.withLock { $0.isClosed } ? .unavailable : .notFound))
     }
 
-    /// Stores an entry. `done` is told `false` of one that is larger than all of the room.
+    /// Stores an entry. `done` gets `false` if the entry is larger than the whole storage.
     public func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
         let bytes = entry.count + key.material.count + Self.overhead
         let isStored = state.withLock { state in
             if state.isClosed { return false }
             if bytes > maxBytes {
-                // What was stored before is older than this.
+                // The existing entry is older than this one.
                 forget(key, &state)
                 state.counts.refused += 1
                 return false
@@ -81,13 +81,13 @@ public final class MemoryCacheStorage: CacheStorage {
         done?(true)
     }
 
-    /// Counts the entries, and their bytes with what they take beside them.
+    /// Counts the entries and their size, including their overhead.
     public func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { answer(front.size) }
 
-    /// What was done since it was made.
+    /// What has happened since the storage was created.
     public var counts: CacheCounts { state.withLock { $0.counts } }
 
-    /// Lets go of all entries.
+    /// Releases all entries.
     public func close(_ done: @escaping @Sendable () -> Void) {
         state.withLock { state in
             state.isClosed = true
@@ -98,15 +98,15 @@ public final class MemoryCacheStorage: CacheStorage {
     }
 }
 
-/// Values that are at hand, bounded in bytes; the least recently used goes first.
+/// A bounded memory cache; the least recently used value is evicted first.
 ///
-/// A value that is looked up costs one lock and one hash.
+/// A lookup costs one lock and one hash.
 package final class MemoryFront<Value: Sendable>: Sendable {
     private struct Slot {
         var key: CacheKey
         var value: Value?
         var bytes: Int
-        /// Neighbours in the order of use: towards the most recently used, and towards the least.
+        /// The neighbours in the order of use: towards the most and the least recently used.
         var newer: Int
         var older: Int
     }
@@ -169,7 +169,7 @@ package final class MemoryFront<Value: Sendable>: Sendable {
 
     package init(maxBytes: Int) { self.maxBytes = maxBytes }
 
-    /// The value under a key, which is now the most recently used.
+    /// The value of a key, which is now the most recently used.
     package func value(for key: CacheKey) -> Value? {
         state.withLock { state in
             guard let place = state.places[key] else { return nil }
@@ -178,19 +178,19 @@ package final class MemoryFront<Value: Sendable>: Sendable {
         }
     }
 
-    /// Goes up with every removal: what was read before one and comes after it may be what was to be removed.
+    /// Increases with every removal: a value that was read before a removal may be the removed one.
     package var removals: UInt64 { state.withLock { $0.removals } }
 
-    /// Keeps a value, in the place of one that is there.
+    /// Stores a value, and replaces an existing one.
     package func insert(_ value: Value, for key: CacheKey, bytes: Int) {
         insert(value, for: key, bytes: bytes, since: nil) { _ in true }
     }
 
-    /// Likewise, if nothing was removed since `removals` was asked for, and there is none or one to be replaced.
+    /// Stores a value if nothing was removed since `removals` was read, and an existing value may be replaced.
     package func insert(
         _ value: Value, for key: CacheKey, bytes: Int, since removals: UInt64?, replaces: (Value) -> Bool
     ) {
-        // What is let go may end here, and not under the lock.
+        // Released values may be deallocated here, and not under the lock.
         var old: [Value] = []
         state.withLock { state in
             if let removals, removals != state.removals { return }

@@ -4,12 +4,12 @@ import FerryTransport
 import Glibc
 import Synchronization
 
-/// The cache of an agent: a front in memory, and the store behind it.
+/// The cache of an agent: the memory cache, and the store behind it.
 final class ResponseCache: Sendable {
-    /// What a key has, measured by the terms of a run.
+    /// Whether the entry of a key meets the requirements of a run.
     enum Verdict: Sendable {
         case fresh(StoredResponse, CacheTrace)
-        /// It agrees but for its time, which is over by so many microseconds.
+        /// It does, except that it has expired by this many microseconds.
         case stale(StoredResponse, past: Int64, CacheTrace)
         case miss(CacheMiss)
     }
@@ -18,7 +18,7 @@ final class ResponseCache: Sendable {
     let counters = CacheCounters()
     let maxEntryBytes: Int
     let clock: @Sendable () -> CacheTime
-    /// What keys of responses by RFC 9111 begin with: what is the same for all requests of the agent.
+    /// The prefix of the keys of HTTP responses: what is the same for all requests of the agent.
     let httpPrefix: [UInt8]
     let invalidations = Invalidations()
     let validations = ValidationTable()
@@ -26,15 +26,15 @@ final class ResponseCache: Sendable {
     let changing = Mutex(())
     private let front: MemoryFront<StoredEntry>
     private let store: any CacheStorage
-    /// Of entries that are fetched anew behind an answer that is past its time.
+    /// Entries that are being refreshed after they were served stale.
     private let revalidating = Mutex(Set<CacheKey>())
-    /// Of entries that this process fetches for all that share the storage.
+    /// Entries that this process fetches for all processes that share the storage.
     private let leased = Mutex(Set<CacheKey>())
-    /// How long one may be; `nil` where nobody waits for others.
+    /// The maximum time of a lease; `nil` if nobody waits for others.
     let leaseTime: Duration?
-    /// Of entries that are being removed from the disk, and how often: nobody finds them there any more.
+    /// Entries that are being removed from the disk, with counts: they are no longer found there.
     private let removing = Mutex<[CacheKey: Int]>([:])
-    /// When the removals of others were looked for last.
+    /// The last time when removals by others were checked.
     private let looked = Atomic<Int64>(0)
 
     init(_ configuration: CacheConfiguration, httpPrefix: [UInt8] = []) {
@@ -46,7 +46,7 @@ final class ResponseCache: Sendable {
         var options = CacheStoreOptions(directory: configuration.filteredDirectory)
         options.maxBytes = max(configuration.maxBytes, 1 << 16)
         options.maxQueuedBytes = max(configuration.maxQueuedBytes, 0)
-        // What the record has around the answer is not the caller's to reckon with.
+        // The caller need not count the overhead of the record.
         options.maxEntryBytes = maxEntryBytes + 65_536
         options.patience = configuration.patience
         options.clock = configuration.clock
@@ -56,25 +56,25 @@ final class ResponseCache: Sendable {
 
     // MARK: Reading
 
-    /// Goes up with every removal: what was read before one may be what was to be removed.
+    /// Increases with every removal: an entry that was read before a removal may be the removed one.
     var removals: UInt64 { front.removals }
 
-    /// From memory; `nil` when it is not there.
+    /// Looks into memory; `nil` if it is not there.
     func recall(_ key: CacheKey) -> StoredResponse? {
         recallEntry(key)?.response
     }
 
-    /// From memory; `nil` when it is not there.
+    /// Looks into memory; `nil` if it is not there.
     func recallEntry(_ key: CacheKey) -> StoredEntry? {
         guard let stored = front.value(for: key) else { return nil }
-        // The look would be a tenth of the cost of a hit: once each tick of the system's clock is soon enough.
+        // The check would be a tenth of the cost of a hit, so it is made once per tick of the system's clock.
         let now = coarseTime()
         if looked.load(ordering: .relaxed) == now { return stored }
         looked.store(now, ordering: .relaxed)
         return hearsRemovals() ? nil : stored
     }
 
-    /// Whether others have removed entries meanwhile: then nothing is in memory any more.
+    /// Whether others have removed entries in the meantime: then the memory is now empty.
     private func hearsRemovals() -> Bool {
         var hears = false
         store.hearRemovals {
@@ -84,14 +84,14 @@ final class ResponseCache: Sendable {
         return hears
     }
 
-    /// From the disk; `done` is called once, on a thread of the store's.
+    /// Looks on disk. `done` is called once, on a thread of the store.
     func load(_ key: CacheKey, _ done: @escaping @Sendable (StoredResponse?, CacheMiss) -> Void) {
         loadEntry(key) { entry, miss in
             done(entry?.response, miss)
         }
     }
 
-    /// From the disk; `done` is called likewise.
+    /// Looks on disk. `done` is called once, on a thread of the store.
     func loadEntry(
         _ key: CacheKey, tries: Int = 8, _ done: @escaping @Sendable (StoredEntry?, CacheMiss) -> Void
     ) {
@@ -102,9 +102,9 @@ final class ResponseCache: Sendable {
             case .found(let entry):
                 guard let stored = StoredEntry.read(entry) else { return done(nil, .corrupt) }
                 if removing.withLock({ $0[key] != nil }) || tries == 0 { return done(nil, .notFound) }
-                // It may have been this one, and be gone from the disk since it was read there.
+                // The entry may have been removed since it was read from the disk.
                 if front.removals != removals { return loadEntry(key, tries: tries - 1, done) }
-                // It may have been read just before it was removed.
+                // The entry may have been read just before it was removed.
                 _ = hearsRemovals()
                 front.insert(stored, for: key, bytes: stored.count, since: removals) {
                     $0.marks.stored < stored.marks.stored
@@ -114,22 +114,21 @@ final class ResponseCache: Sendable {
         }
     }
 
-    /// Notes that an entry was of use.
+    /// Notes that an entry was used.
     func used(_ stored: StoredEntry, under key: CacheKey, now: CacheTime) {
         if stored.isUsed(at: now) { store.touch(key) }
     }
 
     // MARK: Writing
 
-    /// Keeps an answer. In memory it is there when this returns; `done` is called once when it is on the disk, or is
-    /// not going to be.
+    /// Stores a response. It is in memory when this returns. `done` is called once, when it is on disk or will not be.
     func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
         front.insert(kept.stored, for: key, bytes: kept.stored.count)
         store.write(kept.entry, under: key, done)
         endLease(key)
     }
 
-    /// Keeps the variants of a URL. Without an entry only in memory: then the disk keeps what it has.
+    /// Stores the variants of a URL. Without an entry only in memory: the disk stays unchanged.
     func keep(
         _ variants: StoredVariants, under key: CacheKey, _ entry: CacheEntry?,
         _ done: (@Sendable (Bool) -> Void)? = nil
@@ -142,7 +141,7 @@ final class ResponseCache: Sendable {
         removing.withLock { $0[key, default: 0] += 1 }
         front.remove(key)
         store.remove(key) { [self] isDone in
-            // Somebody may have read it from the disk meanwhile.
+            // Somebody may have read it from the disk in the meantime.
             front.remove(key)
             removing.withLock { $0[key] = $0[key].flatMap { $0 > 1 ? $0 - 1 : nil } }
             done?(isDone)
@@ -157,11 +156,11 @@ final class ResponseCache: Sendable {
         }
     }
 
-    /// Whether the caller is the one to fetch an entry anew; then it says when that is over.
+    /// Whether the caller is the one to refresh an entry; then it has to report the end.
     func beginsRevalidating(_ key: CacheKey) -> Bool { revalidating.withLock { $0.insert(key).inserted } }
     func endRevalidating(_ key: CacheKey) { _ = revalidating.withLock { $0.remove(key) } }
 
-    /// Whether the caller is the one of all processes to fetch an entry; then it says when that is over.
+    /// Whether the caller is the one process to fetch an entry; then it has to report the end.
     func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) {
         store.lease(key) { [self] isGranted in
             if isGranted { _ = leased.withLock { $0.insert(key) } }
@@ -169,12 +168,12 @@ final class ResponseCache: Sendable {
         }
     }
 
-    /// It was fetched, or could not be. Where nothing is to be ended, this does nothing.
+    /// The entry was fetched, or could not be. Has no effect without a lease.
     func endLease(_ key: CacheKey) {
         if leaseTime != nil, leased.withLock({ $0.remove(key) }) != nil { store.endLease(key) }
     }
 
-    // MARK: All of it
+    // MARK: The whole cache
 
     func statistics() async -> CacheStatistics {
         let size = await withCheckedContinuation { continuation in store.measure { continuation.resume(returning: $0) }
@@ -186,25 +185,25 @@ final class ResponseCache: Sendable {
         return statistics
     }
 
-    /// Writes what waits.
+    /// Writes what is queued.
     func close() async {
         await withCheckedContinuation { continuation in store.close { continuation.resume() } }
     }
 }
 
-/// Nanoseconds of a clock that moves with the system's ticks, every 4 ms as a rule, and costs next to nothing.
+/// Nanoseconds of a clock that advances with the system's ticks, usually every 4 ms, and is nearly free to read.
 private func coarseTime() -> Int64 {
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now)
     return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
 }
 
-/// What memory holds under a key. A class, as the front holds one more cheaply than an enum of two.
+/// An entry in memory. A class, because this is cheaper to hold than an enum with two cases.
 ///
-/// Sendable because it has constants only; what subclasses add is constant or atomic, too.
+/// Sendable because it has only constants; what subclasses add is constant or atomic, too.
 class StoredEntry: @unchecked Sendable {
     let marks: CacheEntry.Marks
-    /// Bytes that it takes, about.
+    /// The approximate size in bytes.
     let count: Int
     private let use: EntryUse
 
@@ -213,28 +212,28 @@ class StoredEntry: @unchecked Sendable {
         use = EntryUse(marks.stored)
     }
 
-    /// With a time that the application has said.
+    /// With a time to live.
     var response: StoredResponse? { nil }
-    /// By RFC 9111.
+    /// With RFC 9111.
     var variants: StoredVariants? { nil }
 
-    /// Whether the store is to be told of a use; once for a while.
+    /// Whether to tell the store that it was used; once in a while.
     final func isUsed(at now: CacheTime) -> Bool { use.isUsed(at: now) }
 
-    /// What an entry of the store holds; `nil` when a part of it is not what it should be.
+    /// Decodes an entry of the store; `nil` if a part of it is invalid.
     static func read(_ entry: CacheEntry) -> StoredEntry? {
         let format = entry.withAttributes { $0.first }
         return format == StoredVariants.format ? StoredVariants(entry) : StoredResponse(entry)
     }
 }
 
-/// When the store was told last that an entry was of use.
+/// The last time when the store was told that an entry was used.
 final class EntryUse: Sendable {
     private let touched: Atomic<CacheTime>
 
     init(_ time: CacheTime) { touched = Atomic(time) }
 
-    /// Whether the store is to be told of a use; once for a while.
+    /// Whether to tell the store that it was used; once in a while.
     func isUsed(at now: CacheTime) -> Bool {
         let last = touched.load(ordering: .relaxed)
         let (age, overflow) = now.subtractingReportingOverflow(last)
@@ -246,19 +245,19 @@ final class EntryUse: Sendable {
     private static let touchTime: Int64 = 60_000_000
 }
 
-/// An answer in the forms in which it is kept.
+/// A response in the forms in which it is stored.
 struct KeptResponse: Sendable {
     let stored: StoredResponse
     let entry: CacheEntry
 }
 
-/// An answer that is kept, as the memory holds it: hits share its head and body. Sendable as its superclass is.
+/// A stored response in memory: hits share its head and body. Sendable for the same reason as its superclass.
 final class StoredResponse: StoredEntry, @unchecked Sendable {
     let result: TransferResult
     let attributes: CacheAttributes
 
     init(_ result: TransferResult, _ marks: CacheEntry.Marks, _ attributes: CacheAttributes) {
-        // It is counted by its body and head; what a run reads out of it is that run's to hold.
+        // Its size is that of body and head; an object that a run parses from it is held by the run.
         result.keepNothing()
         self.result = result
         self.attributes = attributes
@@ -267,7 +266,7 @@ final class StoredResponse: StoredEntry, @unchecked Sendable {
 
     override var response: StoredResponse? { self }
 
-    /// `nil` when a part of it is not what it should be.
+    /// `nil` if a part of it is invalid.
     convenience init?(_ entry: CacheEntry) {
         guard let attributes = entry.withAttributes({ CacheAttributes($0) }),
             let result = entry.withHead({ head in
@@ -278,18 +277,18 @@ final class StoredResponse: StoredEntry, @unchecked Sendable {
     }
 }
 
-/// What is kept of an answer besides head and body.
+/// The stored attributes of a response, in addition to head and body.
 struct CacheAttributes: Sendable, Equatable {
-    /// Where it came from after redirects, redacted; `nil` when it was not redirected.
+    /// The redacted URL after redirects; `nil` if there were none.
     var url: String?
-    /// The names of the request's header fields that the answer varies by, lower case (RFC 9110, 12.5.5).
+    /// The names of the request's header fields in `Vary`, in lower case (RFC 9110, 12.5.5).
     var varying: [String] = []
-    /// Of their values.
+    /// The digest of their values.
     var variance = CacheDigest.none
 }
 
 extension CacheAttributes {
-    /// What an entry holds; `nil` when it is none of ours.
+    /// Decodes the attributes of an entry; `nil` if they are invalid.
     init?(_ bytes: UnsafeRawBufferPointer) {
         var reader = AttributeReader(bytes[...])
         guard reader.byte() == Self.format, let variance = reader.bytes(CacheDigest.count), let url = reader.text(),
@@ -312,7 +311,7 @@ extension CacheAttributes {
 }
 
 extension [UInt8] {
-    /// A text behind its length, so that two of them cannot be taken for two others.
+    /// A text with a length prefix, so that two texts cannot be confused with two others.
     mutating func appendCounted(_ text: String) {
         var text = text
         text.withUTF8 { appendCounted(UnsafeRawBufferPointer($0)) }

@@ -268,9 +268,9 @@ extension PartFile {
     private static let mostOfAName = 9_999
 }
 
-/// A directory that is open: what is done to files in it is done there, whatever becomes of its path.
+/// An open directory. File operations use its descriptor, so renaming the directory does not affect them.
 final class OpenDirectory: Sendable {
-    /// Which directory it is, by whatever path.
+    /// Identifies the directory independently of its path.
     struct Identity: Sendable, Hashable {
         var device: dev_t
         var number: ino_t
@@ -279,7 +279,7 @@ final class OpenDirectory: Sendable {
     let descriptor: Int32
     let path: String
     let identity: Identity
-    /// Later ones have higher numbers.
+    /// The order of opening: later ones have higher numbers.
     let order: UInt64
 
     private static let opened = Atomic<UInt64>(0)
@@ -301,11 +301,11 @@ final class OpenDirectory: Sendable {
     deinit { close(descriptor) }
 }
 
-/// What the system says of a file that is to be written or read.
+/// The error of the system for a file that could not be read or written.
 struct FileFault: Error, Sendable {
     var path: String
     var errno: Int32
-    /// Ferry's own words, where the system's would mislead.
+    /// Ferry's own message, if the system's would be misleading.
     var words: String?
 
     init(_ path: String, errno: Int32 = Glibc.errno, words: String? = nil) {
@@ -318,7 +318,7 @@ struct FileFault: Error, Sendable {
 }
 
 extension RequestError {
-    /// A file of a download could not be opened, written or put in its place.
+    /// The error of a download whose file could not be opened, written or renamed.
     init(_ fault: FileFault, url: String, phase: RequestPhase) {
         var facts = RequestError(preparing: .fileIO, message: fault.message, url: url).facts
         facts.phase = phase

@@ -166,7 +166,7 @@ extension BatchRun: AnswerReading {
             case .transfer(let transfer):
                 let work = Work.settle(index, transfer, answer)
                 return (state.work.push(work), work)
-            case .waiting, .answered, .ownTask, .ended: preconditionFailure("a member was answered that is no transfer")
+            case .waiting, .answered, .ownTask, .ended: preconditionFailure("this member is not a transfer")
             }
         }
         worker?.resume(returning: work)

@@ -152,7 +152,7 @@ enum BatchMember: Sendable {
         let run: AwaitedRun
     }
 
-    /// What a task of its own carries.
+    /// A member with its own task.
     enum OwnTask: Sendable {
         /// A request that takes more than one transfer.
         case control(RunControl)

@@ -2,42 +2,42 @@ import FerryTransport
 
 /// The directives of the `Cache-Control` fields of one message (RFC 9111, 5.2), as they are written.
 ///
-/// A list is read member by member, and a comma inside a quoted string ends no member. A quotation mark that is not
-/// closed quotes nothing: otherwise a broken extension could hide the `no-store` behind it.
+/// A list is read member by member, and a comma inside a quoted string does not end a member. An unterminated quotation
+/// mark quotes nothing: otherwise a malformed extension could hide a `no-store` after it.
 struct CacheDirectiveList: Sendable {
     /// One directive.
     struct Member: Sendable, Equatable {
-        /// In lower case: names are compared without regard to case.
+        /// In lower case, because names are compared without regard to case.
         var name: String
         /// `nil` without an argument.
         var argument: Argument?
     }
 
-    /// The argument of a directive. A recipient takes a token and a quoted string for the same (RFC 9111, 5.2).
+    /// The argument of a directive. A token and a quoted string are equivalent (RFC 9111, 5.2).
     enum Argument: Sendable, Equatable {
         case token(String)
         case quoted(String)
-        /// White space around the equals sign, or something behind the closing quotation mark.
+        /// White space around the equals sign, or text after the closing quotation mark.
         case broken
     }
 
     private(set) var members: [Member] = []
 
-    /// The directives of these field values, in their order.
+    /// The directives of these field values, in order.
     init(_ values: [String]) {
         for value in values { read(Array(value.utf8)) }
     }
 
     private mutating func read(_ bytes: [UInt8]) {
         var at = 0
-        // Behind a quotation mark that is not closed each one is escaped, and none of them is closed either. To look
-        // for their ends would take a time that goes with the square of the length.
+        // After an unterminated quotation mark no later one is terminated either. To search for their ends would take
+        // quadratic time.
         var mayClose = true
         while at < bytes.count {
             var name: [UInt8] = []
             while at < bytes.count, bytes[at] != 0x2C, bytes[at] != 0x3D {
                 if bytes[at] == 0x22, let end = Self.closingQuote(bytes, at, &mayClose) {
-                    // A quoted string is no directive. What it holds is not looked at.
+                    // A quoted string is not a directive, and its content is ignored.
                     name.append(0x22)
                     at = end + 1
                 } else {
@@ -52,7 +52,7 @@ struct CacheDirectiveList: Sendable {
                 argument = Self.argument(bytes, &at, &mayClose)
                 if name.last.map(Self.isSpace) == true { argument = .broken }
             }
-            // Behind the comma.
+            // After the comma.
             at += 1
             if !bare.isEmpty { members.append(Member(name: String(decoding: bare, as: UTF8.self), argument: argument)) }
         }
@@ -79,7 +79,7 @@ struct CacheDirectiveList: Sendable {
         return .token(String(decoding: trimmed(raw), as: UTF8.self))
     }
 
-    /// Where the quotation that begins at `start` ends; `nil` when it does not.
+    /// The end of the quotation that begins at `start`; `nil` if there is none.
     private static func closingQuote(_ bytes: [UInt8], _ start: Int, _ mayClose: inout Bool) -> Int? {
         guard mayClose else { return nil }
         var index = start + 1
@@ -99,7 +99,7 @@ struct CacheDirectiveList: Sendable {
         return bytes
     }
 
-    /// The number of seconds of every directive of this name, in their order; `nil` for one that is no number.
+    /// The seconds of every directive with this name, in order; `nil` for an invalid number.
     func seconds(of name: String) -> [Int64?] {
         members.filter { $0.name == name }.map { member in
             switch member.argument {
@@ -112,8 +112,8 @@ struct CacheDirectiveList: Sendable {
     func contains(_ name: String) -> Bool { members.contains { $0.name == name } }
 }
 
-/// A number of seconds (RFC 9111, 1.2.2): digits and nothing else. One that is too large is the largest that is
-/// calculated with, 2³¹ seconds.
+/// A number of seconds (RFC 9111, 1.2.2): only digits. A number that is too large becomes the largest one that is used,
+/// 2³¹ seconds.
 func deltaSeconds(_ text: String) -> Int64? {
     let digits = text.utf8
     guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
@@ -127,18 +127,18 @@ func deltaSeconds(_ text: String) -> Int64? {
 
 private let mostDeltaSeconds: Int64 = 1 << 31
 
-/// What a response says of its own caching (RFC 9111, 5.2.2; RFC 5861; RFC 8246).
+/// The caching directives of a response (RFC 9111, 5.2.2; RFC 5861; RFC 8246).
 ///
-/// Of several directives of one name the one counts that allows least, and one whose argument is broken allows
-/// nothing (RFC 9111, 4.2.1): a broken field never makes a response fresher than it says.
+/// Of several directives with one name the most restrictive counts, and an invalid argument permits nothing (RFC 9111,
+/// 4.2.1): an invalid field never makes a response fresher.
 struct ResponseDirectives: Sendable, Equatable {
-    /// Seconds; `nil` without the directive (RFC 9111, 5.2.2.1).
+    /// In seconds; `nil` without the directive (RFC 9111, 5.2.2.1).
     var maxAge: Int64?
-    /// Likewise, for shared caches (RFC 9111, 5.2.2.10).
+    /// In seconds, for shared caches; `nil` without the directive (RFC 9111, 5.2.2.10).
     var sharedMaxAge: Int64?
     /// RFC 9111, 5.2.2.5
     var noStore = false
-    /// RFC 9111, 5.2.2.4, without field names, or with names that are not quoted.
+    /// RFC 9111, 5.2.2.4, without field names, or with unquoted names.
     var noCache = false
     /// The fields that `no-cache="…"` names, in lower case: they are not reused without a validation.
     var noCacheFields: [String] = []
@@ -156,9 +156,9 @@ struct ResponseDirectives: Sendable, Equatable {
     var mustUnderstand = false
     /// RFC 8246, 2
     var isImmutable = false
-    /// Seconds past its time (RFC 5861, 3).
+    /// In seconds after the expiry (RFC 5861, 3).
     var staleWhileRevalidate: Int64 = 0
-    /// Seconds past its time (RFC 5861, 4).
+    /// In seconds after the expiry (RFC 5861, 4).
     var staleIfError: Int64 = 0
 
     /// The directives of a response with these fields.
@@ -202,7 +202,7 @@ func fieldNames(_ text: String) -> [String] {
     }
 }
 
-/// What a request says of its own caching: the directives of its `Cache-Control` field (RFC 9111, 5.2.1), by name.
+/// The caching directives of a request, from its `Cache-Control` field (RFC 9111, 5.2.1).
 ///
 ///     var headers: Headers {
 ///         var headers = Headers()
@@ -210,35 +210,36 @@ func fieldNames(_ text: String) -> [String] {
 ///         return headers
 ///     }
 ///
-/// The cache of the agent obeys it where the policy is ``CachePolicy/http(shared:sensitiveData:write:)``, and the
-/// field goes to the server, whose caches obey it likewise. Durations count in whole seconds.
+/// The agent's cache obeys them if the policy is ``CachePolicy/http(shared:sensitiveData:write:)``. The field is also
+/// sent to the server, and caches on the way obey it, too. Durations are rounded to whole seconds.
 public struct RequestCacheControl: Sendable, Hashable, CustomStringConvertible {
-    /// The response is to be no older than that (RFC 9111, 5.2.1.1). The default is `nil`, any age.
+    /// The maximum age of the response (RFC 9111, 5.2.1.1). The default is `nil`, any age.
     public var maxAge: Duration?
-    /// The response may be past its time by that much (RFC 9111, 5.2.1.2). The default is `nil`, not at all;
-    /// ``anyTime`` allows any.
+    /// How long after its expiry the response may be used (RFC 9111, 5.2.1.2). The default is `nil`, not at all;
+    /// ``anyTime`` means any time.
     public var maxStale: Duration?
-    /// The response is to stay fresh for at least that long (RFC 9111, 5.2.1.3). The default is `nil`.
+    /// How long the response must stay fresh (RFC 9111, 5.2.1.3). The default is `nil`.
     public var minFresh: Duration?
-    /// A stored response is used only after the server has validated it (RFC 9111, 5.2.1.4). The default is `false`.
+    /// Whether a stored response must be validated before it is used (RFC 9111, 5.2.1.4). The default is `false`.
     public var noCache = false
-    /// The response is not stored (RFC 9111, 5.2.1.5). The default is `false`.
+    /// Whether the response must not be stored (RFC 9111, 5.2.1.5). The default is `false`.
     public var noStore = false
-    /// The network is not asked: without a stored response the status is 504 (RFC 9111, 5.2.1.7). The default is
-    /// `false`.
+    /// Whether the network must not be used: without a stored response the status is 504 (RFC 9111, 5.2.1.7). The
+    /// default is `false`.
     public var onlyIfCached = false
 
-    /// For ``maxStale``: however long it is past its time.
+    /// For ``maxStale``: any time after the expiry.
     public static let anyTime = Duration.seconds(mostDeltaSeconds)
 
-    /// No directives.
+    /// Creates a value without directives.
     public init() {}
 
-    /// The directives of these fields. A number that is broken asks for most: it never lets an older response be used.
+    /// The directives of these fields. An invalid number is read as the strictest one, so that it never permits an
+    /// older response.
     init(_ headers: Headers) {
         let values = headers.values(of: "Cache-Control")
         if values.isEmpty {
-            // It means the same where there is no Cache-Control (RFC 9111, 5.4).
+            // `Pragma: no-cache` counts if there is no Cache-Control (RFC 9111, 5.4).
             noCache = headers.values(of: "Pragma").contains { CacheDirectiveList([$0]).contains("no-cache") }
             return
         }
@@ -279,8 +280,8 @@ public struct RequestCacheControl: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Headers {
-    /// The directives of the `Cache-Control` field of a request (RFC 9111, 5.2.1). Setting them replaces the field,
-    /// what it holds of other directives included; without any the field goes.
+    /// The directives of a request's `Cache-Control` field (RFC 9111, 5.2.1). Setting them replaces the whole field,
+    /// including other directives; without directives the field is removed.
     public var cacheControl: RequestCacheControl {
         get { RequestCacheControl(self) }
         set {

@@ -1,66 +1,66 @@
-/// What the cache did for a response, in the vocabulary of RFC 9211.
+/// What the cache did for a response, in the terms of RFC 9211.
 ///
 ///     let reply = try await agent.send(Prices(shop: "7"))
 ///     print(reply.cacheStatus?.description ?? "no cache")  // Ferry; hit; ttl=172
 public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     /// Why a request went to the network (RFC 9211, 2.2). An open set.
     public struct Forward: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
-        /// A word, like `stale`.
+        /// The name, like `stale`.
         public let rawValue: String
 
-        /// Makes one of a word.
+        /// Creates a reason from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The cache was not to handle the request: the mode was ``CacheMode/reload``, or its credentials are unknown.
+        /// The cache was bypassed: the mode was ``CacheMode/reload``, or the credentials are unknown.
         public static let bypass = Forward(rawValue: "bypass")
-        /// The method is not one that the cache answers.
+        /// The cache does not serve this method.
         public static let method = Forward(rawValue: "method")
         /// Nothing is stored for the URL.
         public static let uriMiss = Forward(rawValue: "uri-miss")
-        /// Something is stored for the URL, and nothing for the fields that it varies by.
+        /// Responses are stored for the URL, but not for the request's values of the fields in `Vary`.
         public static let varyMiss = Forward(rawValue: "vary-miss")
-        /// Nothing that could be used is stored, for another reason.
+        /// No usable response is stored, for another reason.
         public static let miss = Forward(rawValue: "miss")
-        /// A fresh response is stored, and the request asked for a newer one.
+        /// A fresh response is stored, but the request asked for a newer one.
         public static let request = Forward(rawValue: "request")
-        /// What is stored is past its time.
+        /// The stored response is stale.
         public static let stale = Forward(rawValue: "stale")
-        /// What is stored is a part, and the request asked for more.
+        /// The stored response is partial, and the request asked for more.
         public static let partial = Forward(rawValue: "partial")
 
-        /// The word.
+        /// The name.
         public var description: String { rawValue }
     }
 
-    /// Whether the response came from the cache without asking the network. It may be past its time, where
-    /// `stale-while-revalidate`, `stale-if-error` or the request allows that: then ``ttl`` is negative.
+    /// Whether the response came from the cache without using the network. It may be stale if `stale-while-revalidate`,
+    /// `stale-if-error` or the request permits it: then ``ttl`` is negative.
     public var isHit = false
-    /// Why the network was asked; `nil` where it was not.
+    /// Why the network was used; `nil` if it was not.
     public var forward: Forward?
-    /// The status of the server's response where it is not the response's: 304 after a validation, or that of a failure
-    /// for which a stored response stands in. `nil` otherwise.
+    /// The status of the server's response if it differs: 304 after a validation, or that of a failure which a stored
+    /// response replaces. `nil` otherwise.
     public var forwardStatus: Int?
-    /// Whether the response was stored, or what is stored was updated. Always `false` with
-    /// ``CachePolicy/timeToLive(_:version:sensitiveData:write:)``, where that is decided later.
+    /// Whether the response was stored, or a stored one updated. Always `false` with
+    /// ``CachePolicy/timeToLive(_:version:sensitiveData:write:)``, where this is decided later.
     public var isStored = false
-    /// Whether the run waited for another one that validated the same stored response.
+    /// Whether the run waited for another run that validated the same stored response.
     public var isCollapsed = false
-    /// How long the response is fresh yet, in whole seconds; negative past its time, `nil` where that is not known.
+    /// The remaining freshness in whole seconds; negative if the response is stale, `nil` if it is unknown.
     public var ttl: Duration?
-    /// More than the vocabulary says, like the name of a ``CacheMiss`` or of a ``CacheRefusal``. The default is `nil`.
+    /// Further information, like the name of a ``CacheMiss`` or of a ``CacheRefusal``. The default is `nil`.
     public var detail: String?
 
-    /// A status of a cache that did nothing.
+    /// Creates the status of a cache that did nothing.
     public init() {}
 
-    /// A hit.
+    /// The status of a hit.
     static func hit(ttl: Duration?) -> CacheStatus {
         var status = CacheStatus()
         (status.isHit, status.ttl) = (true, ttl)
         return status
     }
 
-    /// A request that went on.
+    /// The status of a request that used the network.
     static func forwarded(_ reason: Forward, detail: String? = nil) -> CacheStatus {
         var status = CacheStatus()
         (status.forward, status.detail) = (reason, detail)

@@ -1,14 +1,14 @@
 import FerryCache
 
-/// How old a response is, and how long it is fresh (RFC 9111, 4.2). Times are microseconds.
+/// The age of a response and its freshness lifetime (RFC 9111, 4.2). Times are in microseconds.
 enum Freshness {
-    /// How long a response is fresh, and who says so.
+    /// The freshness lifetime of a response, and its source.
     enum Lifetime: Sendable, Equatable {
-        /// By `s-maxage`, `max-age` or `Expires` (RFC 9111, 4.2.1).
+        /// From `s-maxage`, `max-age` or `Expires` (RFC 9111, 4.2.1).
         case explicit(Int64)
-        /// By the age of what it represents (RFC 9111, 4.2.2).
+        /// From the age of the representation (RFC 9111, 4.2.2).
         case heuristic(Int64)
-        /// Nothing says so.
+        /// Not known.
         case unknown
 
         var microseconds: Int64 {
@@ -19,17 +19,17 @@ enum Freshness {
         }
     }
 
-    /// The lifetime of a response (RFC 9111, 4.2.1 and 4.2.2).
+    /// The freshness lifetime of a response (RFC 9111, 4.2.1 and 4.2.2).
     ///
-    /// A field that is broken means that the response is stale already (RFC 9111, 5.3): an `Expires` that is no date,
-    /// or that comes more than once with different values.
+    /// An invalid field means that the response is already stale (RFC 9111, 5.3): an `Expires` that is not a date, or
+    /// several different ones.
     static func lifetime(
         status: Int, _ headers: Headers, _ directives: ResponseDirectives, isShared: Bool, responseTime: CacheTime
     ) -> Lifetime {
         if isShared, let seconds = directives.sharedMaxAge { return .explicit(seconds * second) }
         if let seconds = directives.maxAge { return .explicit(seconds * second) }
         let received = HTTPDate(secondsSince1970: responseTime / second)
-        // Without a date it is that of its arrival (RFC 9110, 6.6.1).
+        // Without a date, the time of its arrival counts (RFC 9110, 6.6.1).
         let date = headers["Date"].flatMap { HTTPDate($0, now: received, ignoresCase: true) } ?? received
         let expires = Set(headers.values(of: "Expires"))
         if let text = expires.first {
@@ -45,8 +45,8 @@ enum Freshness {
         return .heuristic(min(max(age, 0) * second / 10, 24 * 60 * 60 * second))
     }
 
-    /// How old a response was when it arrived (RFC 9111, 4.2.3): what its `Age` says and what it took to come, or what
-    /// its `Date` says, whichever is more.
+    /// The age of a response on arrival (RFC 9111, 4.2.3): its `Age` plus the time that it took to arrive, or the age
+    /// by its `Date`, whichever is greater.
     static func initialAge(_ headers: Headers, requestTime: CacheTime, responseTime: CacheTime) -> Int64 {
         let received = HTTPDate(secondsSince1970: responseTime / second)
         let date = headers["Date"].flatMap { HTTPDate($0, now: received, ignoresCase: true) } ?? received
@@ -55,7 +55,7 @@ enum Freshness {
         return max(apparent, age(headers) * second + delay)
     }
 
-    /// What the `Age` field says, in seconds: its first member, where that is a number; otherwise it is ignored
+    /// The value of the `Age` field in seconds: its first member if that is a number; otherwise the field is ignored
     /// (RFC 9111, 5.1).
     static func age(_ headers: Headers) -> Int64 {
         guard let first = headers.values(of: "Age").first else { return 0 }
@@ -63,7 +63,7 @@ enum Freshness {
         return deltaSeconds(String(decoding: member, as: UTF8.self)) ?? 0
     }
 
-    /// How old it is now (RFC 9111, 4.2.3); `nil` where the clock was set back since it arrived, and nobody knows.
+    /// The current age (RFC 9111, 4.2.3); `nil` if the clock was set back since the arrival.
     static func currentAge(initial: Int64, responseTime: CacheTime, now: CacheTime) -> Int64? {
         let (resident, overflow) = now.subtractingReportingOverflow(responseTime)
         if overflow || resident < 0 { return nil }
@@ -74,19 +74,19 @@ enum Freshness {
     static let second: Int64 = 1_000_000
 }
 
-/// What the numbers of statuses mean to a cache.
+/// The meaning of status codes for a cache.
 enum StatusCodes {
-    /// Those that may be reused by a heuristic (RFC 9110, 15.1).
+    /// Statuses that are heuristically cacheable (RFC 9110, 15.1).
     static let areHeuristicallyCacheable: Set<Int> = [
         200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501,
     ]
 
-    /// Those whose meaning for caches is known here, which `must-understand` asks for (RFC 9111, 5.2.2.3).
+    /// Statuses that are understood here, as `must-understand` requires (RFC 9111, 5.2.2.3).
     static let areUnderstood: Set<Int> = areHeuristicallyCacheable.union([
         201, 202, 205, 302, 303, 307, 400, 401, 402, 403, 406, 407, 408, 409, 411, 412, 413, 415, 416, 417, 421, 422,
         426, 428, 429, 431, 451, 500, 502, 503, 504, 505, 511,
     ])
 
-    /// Those of a server that fails, for which a stored response may stand in (RFC 5861, 4).
+    /// Statuses of a failing server, which a stored response may replace (RFC 5861, 4).
     static let areServerFailures: Set<Int> = [500, 502, 503, 504]
 }

@@ -2,16 +2,16 @@ import FerryCache
 import FerryTransport
 import Synchronization
 
-/// What is stored by RFC 9111 is found by its URL (RFC 9111, 2), in a part of the cache that belongs to the
-/// credentials of the request: a private cache has one user, and an agent may speak for many.
+/// The key of a response stored under RFC 9111: its URL (RFC 9111, 2), in a part of the cache that belongs to the
+/// credentials of the request. A private cache has one user, but an agent may act for many.
 struct HTTPCacheKey {
-    /// A field with a secret, or a credential that no field shows.
+    /// A field with a secret, or a credential that is in no field.
     struct Secret: Hashable, Sendable {
         var name: String
         var value: String
     }
 
-    /// Below it stands one URL, for one user.
+    /// The common prefix of all URLs of one user.
     private let owner: [UInt8]
 
     init(_ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms, _ secrets: [Secret]) {
@@ -32,7 +32,7 @@ struct HTTPCacheKey {
         left.name == right.name ? left.value < right.value : left.name < right.name
     }
 
-    /// The key of a URL. A fragment names nothing that is fetched (RFC 9110, 4.2.5).
+    /// The key of a URL, without its fragment, which is not part of the request (RFC 9110, 4.2.5).
     func key(_ url: String) -> CacheKey {
         var material = owner
         var url = url
@@ -44,17 +44,16 @@ struct HTTPCacheKey {
     }
 }
 
-/// Where a request goes, as far as that is known before it is sent.
+/// The target of a request, as far as it is known before sending.
 struct HTTPCacheTarget: Sendable {
     let url: String
-    /// Under which a plain GET is stored; `nil` of any other request, and where adapters or a token may change it.
+    /// The key of a plain GET; `nil` for any other request, or if adapters or a token may change it.
     var key: CacheKey?
     var isForeign = true
 }
 
 extension AgentCore {
-    /// Whether a request goes through the cache by RFC 9111 for what it invalidates (RFC 9111, 4.4), by whatever way it
-    /// is sent.
+    /// Whether the request can invalidate stored responses (RFC 9111, 4.4), however it is sent.
     func invalidates<R: Request>(_ request: R) -> Bool {
         guard cache != nil, cachePolicy(of: request).http != nil else { return false }
         return InvalidationRules.isUnsafe((request.prebuiltRequest?.method ?? request.method).rawValue)
@@ -63,7 +62,7 @@ extension AgentCore {
     /// Whether a response that varies by these fields depends on cookies of the jar, which only the transport knows.
     func addsCookies(to names: [String]) -> Bool { names.contains("cookie") && hasCookies }
 
-    /// Where a request goes, and its key.
+    /// The target of a request, and its key.
     func httpTarget<R: Request>(
         of request: R, _ terms: CachePolicy.HTTPTerms, at servers: Servers, in cache: ResponseCache
     ) throws(RequestError) -> HTTPCacheTarget {
@@ -82,9 +81,9 @@ extension AgentCore {
 }
 
 extension RequestBuilder {
-    /// What keys of responses by RFC 9111 begin with.
+    /// The prefix of all keys of responses stored under RFC 9111.
     func httpPrefix(_ configuration: CacheConfiguration) -> [UInt8] {
-        // No key of the other policy begins so.
+        // No key of the other policy begins with this byte.
         var bytes: [UInt8] = [0xFE]
         trust.withUnsafeBytes { bytes.appendCounted($0) }
         bytes.appendCounted(clientCertificate ?? "")
@@ -93,8 +92,8 @@ extension RequestBuilder {
         return bytes
     }
 
-    /// Where a request goes, and the secrets that it shows, without building it: as it is sent where no adapter and no
-    /// authenticator has a say. What finds nothing by this is looked up again by what is sent.
+    /// The target of a request and the secrets in it, without building the request. They are correct if no adapter and
+    /// no authenticator changes the request. If this finds nothing, the lookup is repeated with the request as sent.
     func httpTarget<R: Request>(
         _ request: R, isShared: Bool, at servers: Servers
     ) throws(RequestError) -> (url: String, secrets: [HTTPCacheKey.Secret], isForeign: Bool) {
@@ -126,7 +125,8 @@ extension RequestBuilder {
         return (url, secrets, joined.isForeign)
     }
 
-    /// What of these fields tells users apart. Of a shared cache `Authorization` does not: RFC 9111, 3.5 speaks of it.
+    /// The fields that distinguish users. In a shared cache `Authorization` does not: RFC 9111, 3.5 has its own rule
+    /// for it.
     static func secrets(_ fields: [Headers.Field], isShared: Bool) -> [HTTPCacheKey.Secret] {
         fields.compactMap { field in
             let name = lowercased(field.name)
@@ -135,25 +135,26 @@ extension RequestBuilder {
     }
 }
 
-/// Which URLs unsafe requests have invalidated, in their order: a response that was on its way then is older than the
-/// change, and is not stored (RFC 9111, 4.4). Counted, not timed: the clock may be set back.
+/// The URLs that unsafe requests have invalidated, in order. A response that was already on its way is older than the
+/// change and is not stored (RFC 9111, 4.4). They are numbered, not timed, because the clock may be set back.
+/// Thread-safe.
 final class Invalidations: Sendable {
     private struct State {
-        /// The number of the last invalidation of each key.
+        /// The number of the last invalidation, by key.
         var numbers: [CacheKey: UInt64] = [:]
         var last: UInt64 = 0
-        /// The highest number that is not in the table any more.
+        /// The highest number that is no longer in the table.
         var forgotten: UInt64 = 0
     }
 
     private let state = Mutex(State())
-    /// More are not remembered at once.
+    /// The maximum number of keys remembered at once.
     private static let most = 4096
 
-    /// To be asked for before a request is sent.
+    /// The number of the last invalidation. Read it before sending a request.
     var mark: UInt64 { state.withLock { $0.last } }
 
-    /// How many keys are remembered.
+    /// The number of remembered keys.
     var count: Int { state.withLock { $0.numbers.count } }
 
     func note(_ key: CacheKey) {
@@ -168,18 +169,19 @@ final class Invalidations: Sendable {
         }
     }
 
-    /// Whether it was invalidated after the mark was taken; `true` also where that is forgotten.
+    /// Whether the key was invalidated after `mark` was read; `true` also if that is no longer known.
     func isNoted(_ key: CacheKey, since mark: UInt64) -> Bool {
         state.withLock { $0.forgotten > mark || ($0.numbers[key] ?? 0) > mark }
     }
 }
 
-/// The validations under way: runs that need the same one wait for it, and look again when it is over.
+/// The validations in progress. Runs that need the same one wait for it, and then look into the cache again.
+/// Thread-safe.
 final class ValidationTable: Sendable {
     private typealias Waiters = [@Sendable (Bool) -> Void]
     private let waiters = Mutex<[CacheKey: Waiters]>([:])
 
-    /// The part of the run that validates: when it goes, those that wait go on.
+    /// The role of the run that validates. When this object is released, the waiting runs continue.
     final class Lead: Sendable {
         private let table: ValidationTable
         private let key: CacheKey
@@ -192,7 +194,7 @@ final class ValidationTable: Sendable {
         }
     }
 
-    /// `nil` where another run validates already.
+    /// Becomes the run that validates; `nil` if another run does so already.
     func lead(_ key: CacheKey) -> Lead? {
         let isFirst = waiters.withLock { waiters in
             if waiters[key] != nil { return false }
@@ -202,7 +204,7 @@ final class ValidationTable: Sendable {
         return isFirst ? Lead(self, key) : nil
     }
 
-    /// Calls back once, when the validation under way is over, or now.
+    /// Calls `done` once, when the validation in progress has ended, or immediately if there is none.
     func wait(_ key: CacheKey, _ done: @escaping @Sendable (Bool) -> Void) {
         let isOver = waiters.withLock { waiters in
             if waiters[key] == nil { return true }

@@ -1,34 +1,34 @@
 import FerryCache
 
-/// What a stored response that matches a request is worth to it (RFC 9111, 4 and 4.2.4).
+/// Decides how a stored response that matches a request may be used (RFC 9111, 4 and 4.2.4).
 enum ReuseRules {
-    /// A stored response, as far as its reuse depends on it. Times are microseconds.
+    /// The properties of a stored response that its reuse depends on. Times are in microseconds.
     struct Stored: Sendable {
-        /// `nil` where the clock was set back.
+        /// `nil` if the clock was set back.
         var age: Int64?
         var lifetime: Int64
         var directives: ResponseDirectives
         var hasValidator = false
     }
 
-    /// What the start of the run allows beyond the fields, in microseconds past the lifetime.
+    /// What the start of the run allows in addition to the fields, in microseconds after the lifetime.
     struct Allowance: Sendable {
         var staleIfError: Int64 = 0
         var staleWhileRevalidate: Int64 = 0
     }
 
     enum Verdict: Sendable, Equatable {
-        /// It answers the request.
+        /// The response is used.
         case serve
-        /// It is past its time and answers the request all the same, as the request says (RFC 9111, 5.2.1.2).
+        /// The response is stale and is used nevertheless, because the request permits it (RFC 9111, 5.2.1.2).
         case serveStale
-        /// Likewise, while another one is fetched (RFC 5861, 3).
+        /// The response is stale and is used, while a new one is fetched in the background (RFC 5861, 3).
         case serveWhileRevalidating
-        /// The server is asked first. `standsIn` says whether it may answer where the server fails (RFC 5861, 4).
+        /// The response is validated first. `standsIn` says whether it may be used if the server fails (RFC 5861, 4).
         case validate(standsIn: Bool)
     }
 
-    /// RFC 9111, 4, with the directives of the request (5.2.1) and of the response (5.2.2).
+    /// The decision of RFC 9111, 4, with the directives of the request (5.2.1) and of the response (5.2.2).
     static func verdict(
         on stored: Stored, _ request: RequestCacheControl, _ allowance: Allowance, isShared: Bool
     ) -> Verdict {
@@ -43,7 +43,7 @@ enum ReuseRules {
         let standsIn = !isBound && !request.noCache && past <= forFailures && forFailures > 0
         if request.noCache || directives.noCache { return .validate(standsIn: standsIn) }
         if let maxAge = request.maxAge, age > maxAge.microseconds {
-            // Together they say how much older it may be (RFC 9111, 5.2.1.2).
+            // Both together limit how stale it may be (RFC 9111, 5.2.1.2).
             let mayBeStale = request.maxStale.map { age - maxAge.microseconds <= $0.microseconds } ?? false
             if !mayBeStale || isBound { return .validate(standsIn: standsIn) }
         }
@@ -60,24 +60,24 @@ enum ReuseRules {
     }
 }
 
-/// How a stored complete response answers a request for a part (RFC 9111, 4; RFC 9110, 14).
+/// Decides how a complete stored response serves a range request (RFC 9111, 4; RFC 9110, 14).
 enum RangeRules {
     enum Part: Sendable, Equatable {
-        /// All of it: the field asks for nothing that is known here, or its condition does not hold (RFC 9110, 14.2).
+        /// The whole response: the field has no known range unit, or its condition does not hold (RFC 9110, 14.2).
         case whole
         /// These bytes.
         case part(Range<Int>)
-        /// The server is asked: several parts, or none of the bytes that are there.
+        /// The request goes to the server: it has several ranges, or none that the body satisfies.
         case ofServer
     }
 
-    /// What of a body of so many bytes a request asks for.
+    /// The part of a body of `count` bytes that a request asks for.
     static func part(_ request: Headers, of count: Int, _ stored: Headers) -> Part {
         guard let value = request["Range"] else { return .whole }
         if let condition = request["If-Range"], !holds(condition, stored) { return .whole }
         let text = value.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(lowercased)
         let unit = Array("bytes=".utf8)
-        // Another unit is the server's to know.
+        // Only the server knows other units.
         guard text.starts(with: unit), !text.contains(0x2C) else { return .ofServer }
         let ends = text.dropFirst(unit.count).split(separator: 0x2D, omittingEmptySubsequences: false)
         guard ends.count == 2 else { return .ofServer }
@@ -91,13 +91,13 @@ enum RangeRules {
         return .part(first..<min(count, (last ?? count) &+ 1))
     }
 
-    /// Whether the condition of an `If-Range` field holds (RFC 9110, 13.1.5): only the strong comparison will do.
+    /// Whether the condition of an `If-Range` field holds (RFC 9110, 13.1.5), by the strong comparison.
     private static func holds(_ condition: String, _ stored: Headers) -> Bool {
         guard let tag = Validators(stored).tag else { return false }
         return tag.stronglyMatches(EntityTag(text: condition))
     }
 
-    /// At most 2⁴⁰: what is longer is no length of a body.
+    /// A number up to 2⁴⁰; `nil` for larger ones, which are no body lengths.
     private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
         guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
         var value = 0
@@ -105,7 +105,7 @@ enum RangeRules {
         return value
     }
 
-    /// The fields of the response with this part of a stored one (RFC 9110, 15.3.7).
+    /// The fields of a 206 response with this part of a stored body (RFC 9110, 15.3.7).
     static func fields(_ stored: Headers, _ part: Range<Int>, of count: Int) -> Headers {
         var headers = stored
         headers["Content-Range"] = "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(count)"
@@ -114,16 +114,16 @@ enum RangeRules {
     }
 }
 
-/// Which of the stored responses of a URL answers a request (RFC 9111, 4.1; RFC 9110, 12.5.5).
+/// Decides which stored response of a URL matches a request (RFC 9111, 4.1; RFC 9110, 12.5.5).
 enum VaryRules {
-    /// More names are taken for `*`: each look-up would have to read all of these fields.
+    /// More names are treated as `*`, because each lookup would have to read all these fields.
     static let most = 64
 
     /// The variance of a request that matches no stored response.
     static let unknown = CacheDigest(of: "a variance that is not known")
 
-    /// The names that `Vary` lists, in lower case and each once; `nil` where it holds `*`, which no request matches, or
-    /// more names than ``most``.
+    /// The names in `Vary`, in lower case and without duplicates. `nil` if it contains `*`, which no request matches,
+    /// or more names than ``most``.
     static func names(_ headers: Headers) -> [String]? {
         var names: [String] = []
         for value in headers.values(of: "Vary") {
@@ -135,8 +135,8 @@ enum VaryRules {
         return names
     }
 
-    /// What a stored response varies by. Codings that were undone do not count; one that was not is only for those who
-    /// ask for it, whatever the server says.
+    /// The names that a stored response varies by. A content coding that Ferry decoded does not count. One that was not
+    /// decoded is only for requests that accept it, whatever `Vary` says.
     static func storedNames(_ response: Headers, isDecoded: Bool) -> [String] {
         var names = (names(response) ?? []).filter { $0 != "accept-encoding" }
         let codings = response["Content-Encoding"].map(fieldNames) ?? []
@@ -144,8 +144,8 @@ enum VaryRules {
         return names
     }
 
-    /// A digest of the values that a request has for these names, after they are made the same where they mean the
-    /// same. Only the digest is kept: a value may be secret.
+    /// A digest of the values that a request has for these names, after normalizing equivalent values. Only the digest
+    /// is stored, because a value may be secret.
     static func variance(of names: [String], _ value: (String) -> String?) -> CacheDigest {
         if names.isEmpty { return .none }
         var bytes: [UInt8] = []
@@ -158,8 +158,8 @@ enum VaryRules {
         return CacheDigest(of: bytes)
     }
 
-    /// A value as it is compared (RFC 9111, 4.1): several lines are one list, and white space around the commas of a
-    /// list means nothing. Of languages neither case nor the order of those with the same weight does.
+    /// A value in the form for comparison (RFC 9111, 4.1): several lines are one list, without white space around its
+    /// commas. For languages, neither case nor the order of equal weights matters.
     static func normalized(_ value: String, of name: String) -> String {
         var members: [[UInt8]] = []
         var member: [UInt8] = []

@@ -1,37 +1,37 @@
 import FerryCache
 import FerryTransport
 
-/// One response that is stored by RFC 9111: its head without what belongs to a connection, its whole body, and what was
-/// known when it arrived.
+/// One response stored under RFC 9111: its head without the fields of a connection, its whole body, and what was known
+/// when it arrived.
 struct StoredVariant: Sendable {
     /// When the request left and when the response came, in microseconds since 1970 (RFC 9111, 4.2.3).
     struct Times: Sendable, Equatable {
         var request: CacheTime
         var response: CacheTime
-        /// How old it was when it arrived.
+        /// The age of the response when it arrived, in microseconds.
         var initialAge: Int64
     }
 
     let result: TransferResult
     let times: Times
-    /// A response to HEAD has no body: it answers no other method.
+    /// Whether it responds to HEAD; it has no body and serves no other method.
     let isHead: Bool
-    /// A coding of the body was undone, whatever the head says: parts of it are not those of the server's.
+    /// Whether a content coding was decoded, whatever the head says. Ranges of such a body are not the server's ranges.
     let isDecoded: Bool
-    /// The names of the request's fields that it varies by, in lower case, and a digest of their values.
+    /// The request fields that it varies by, in lower case, and a digest of their values.
     let varying: [String]
     let variance: CacheDigest
     let directives: ResponseDirectives
     let lifetime: Freshness.Lifetime
     let validators: Validators
-    /// Until then it is served to a request that has no word in it; 0 when never, in microseconds since 1970.
+    /// Until this time it is used for a request without cache directives, in microseconds since 1970; 0 means never.
     let freshUntil: CacheTime
 
     init(
         _ result: TransferResult, _ times: Times, isHead: Bool, isDecoded: Bool, varying: [String],
         variance: CacheDigest, isShared: Bool
     ) {
-        // It is counted by its body and head; what a run reads out of it is that run's to hold.
+        // The cache counts its head and body; what a run reads from it belongs to that run.
         result.keepNothing()
         let headers = Headers(result)
         let directives = ResponseDirectives(headers)
@@ -53,15 +53,15 @@ struct StoredVariant: Sendable {
 
     var headers: Headers { Headers(result) }
 
-    /// How old it is; `nil` where the clock was set back since it arrived.
+    /// Its age; `nil` if the clock was set back after it arrived.
     func age(at now: CacheTime) -> Int64? {
         Freshness.currentAge(initial: times.initialAge, responseTime: times.response, now: now)
     }
 
-    /// Bytes that it takes, about.
+    /// The approximate number of bytes in memory.
     var count: Int { Int(clamping: result.bodyLength) + Int(clamping: result.headBytesReceived) + 1024 }
 
-    /// The head as it is stored: a status line and fields.
+    /// The head as stored: a status line and fields.
     static func head(status: Int, httpVersion: Int, _ fields: some Sequence<Headers.Field>) -> [UInt8] {
         var head: [UInt8] = []
         head.reserveCapacity(512)
@@ -77,7 +77,7 @@ struct StoredVariant: Sendable {
         return head
     }
 
-    /// A response with another head, and a part of a body or none.
+    /// A response with another head, and with a part of the body or none.
     static func result(
         status: Int, httpVersion: Int = 11, _ fields: some Sequence<Headers.Field>, body: UnsafeRawBufferPointer? = nil
     ) -> TransferResult? {
@@ -88,17 +88,16 @@ struct StoredVariant: Sendable {
     }
 }
 
-/// The stored responses of one URL, and of one user of it, the newest first (RFC 9111, 4.1). Sendable as its
-/// superclass is.
+/// The stored responses of one URL for one user, newest first (RFC 9111, 4.1). Sendable because its superclass is.
 final class StoredVariants: StoredEntry, @unchecked Sendable {
     let all: [StoredVariant]
 
-    /// More are not kept for one URL: the oldest go.
+    /// The maximum number per URL; the oldest are dropped.
     static let most = 16
-    /// The first byte of what an entry says of itself.
+    /// The first byte of the metadata of an entry.
     static let format: UInt8 = 2
 
-    /// As many of these, from the first on, as fit into so many bytes.
+    /// The first of these responses that fit into `maxBytes`.
     init(_ variants: [StoredVariant], stored: CacheTime, maxBytes: Int = .max) {
         var kept: [StoredVariant] = []
         var count = 0
@@ -114,7 +113,7 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
 
     override var variants: StoredVariants? { self }
 
-    /// `nil` when a part of it is not what it should be.
+    /// Reads an entry of the store; `nil` if any part of it is invalid.
     convenience init?(_ entry: CacheEntry) {
         let read: [StoredVariant]? = entry.withAttributes { attributes in
             entry.withHead { head in entry.withBody { Self.variants(attributes, head, $0) } }
@@ -135,7 +134,7 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
                 let flags = reader.byte(), let variance = reader.bytes(CacheDigest.count), let varying = reader.text(),
                 let headCount = reader.number(), let bodyCount = reader.number(),
                 (0...Int64(heads.count)).contains(headCount), (0...Int64(bodies.count)).contains(bodyCount),
-                // Sums of them are times too.
+                // The sum of two such times is still valid.
                 [request, response].allSatisfy({ $0.magnitude < 1 << 60 }), (0..<1 << 60).contains(age),
                 let result = try? TransferResult(
                     id: 1, head: UnsafeRawBufferPointer(rebasing: heads.prefix(Int(headCount))),
@@ -154,7 +153,7 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
         return reader.isAtEnd && heads.isEmpty && bodies.isEmpty ? variants : nil
     }
 
-    /// As it stands in the store.
+    /// The entry for the store.
     func entry(isShared: Bool) -> CacheEntry {
         var attributes: [UInt8] = [Self.format, UInt8(all.count)]
         var heads: [UInt8] = []
@@ -181,7 +180,7 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
         }
     }
 
-    /// The newest that answers a request of this method, by the values of its fields (RFC 9111, 4.1).
+    /// The index of the newest response that matches the method and the values of the request's fields (RFC 9111, 4.1).
     func index(isHead: Bool, variance: ([String]) -> CacheDigest) -> Int? {
         all.firstIndex { variant in
             if variant.isHead && !isHead { return false }

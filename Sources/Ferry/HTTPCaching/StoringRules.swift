@@ -1,24 +1,24 @@
 import FerryTransport
 
-/// Whether a response may be stored, and which of its fields (RFC 9111, 3).
+/// Decides whether a response may be stored, and which of its fields (RFC 9111, 3).
 enum StoringRules {
-    /// What the rules need to know of an exchange.
+    /// The properties of an exchange that the decision needs.
     struct Exchange: Sendable {
         var method: String
-        /// The absolute URL that was asked.
+        /// The absolute URL of the request.
         var url: String
         var request: Headers
         var status: Int
         var response: Headers
-        /// The request carried `Authorization`.
+        /// Whether the request carried `Authorization`.
         var isAuthorized = false
         var isShared = false
     }
 
-    /// Why a response must not be stored (RFC 9111, 3 and 3.5); `nil` when it may be.
+    /// The reason why a response must not be stored (RFC 9111, 3 and 3.5); `nil` if it may be.
     ///
-    /// Beyond what the standard asks, one that could never be reused is not stored: it has no lifetime, no validator
-    /// and no time for which it may be served past its lifetime.
+    /// Ferry also refuses, beyond the standard, a response that could never be reused: one that has neither a lifetime,
+    /// nor a validator, nor a time for use after its lifetime.
     static func refusal(
         _ exchange: Exchange, _ directives: ResponseDirectives, _ lifetime: Freshness.Lifetime
     ) -> CacheRefusal? {
@@ -31,7 +31,7 @@ enum StoringRules {
         if exchange.status < 200 || exchange.status == 304 { return .partial }
         if exchange.status == 206 && exchange.method != "GET" { return .partial }
         if directives.mustUnderstand {
-            // It is there for caches that do not know the directive (RFC 9111, 5.2.2.3).
+            // `no-store` is then only for caches that do not know `must-understand` (RFC 9111, 5.2.2.3).
             if !StatusCodes.areUnderstood.contains(exchange.status) { return .noStore }
         } else if directives.noStore {
             return .noStore
@@ -54,21 +54,23 @@ enum StoringRules {
         return isReusable ? nil : .notReusable
     }
 
-    /// A response to POST answers a later GET where it says that it is what stands at this URL (RFC 9110, 9.3.3).
+    /// Whether a response to POST serves later GETs, because it says that it is the content of this URL (RFC 9110,
+    /// 9.3.3).
     private static func isOwnLocation(_ exchange: Exchange) -> Bool {
         guard let location = exchange.response["Content-Location"] else { return false }
         return InvalidationRules.resolve(location, against: exchange.url) == exchange.url
     }
 
-    /// The fields of a response that are stored (RFC 9111, 3.1): all but those of the connection or a proxy, those that
-    /// the response forbids to reuse, `Age`, which each use states anew, and cookies, which were set once and for one.
+    /// The fields of a response that are stored (RFC 9111, 3.1). Left out are fields of the connection or a proxy,
+    /// fields that the response forbids to reuse, `Age`, which is computed for each use, and cookies, which are set
+    /// once and for one user.
     static func storedFields(
         _ headers: Headers, _ directives: ResponseDirectives, isShared: Bool
     ) -> [Headers.Field] {
         var named = Set(directives.noCacheFields)
         for value in headers.values(of: "Connection") { named.formUnion(fieldNames(value)) }
         if isShared { named.formUnion(directives.privateFields) }
-        // They are needed to know what may be done with it.
+        // They are needed to decide about the reuse.
         named.subtract(needed)
         return headers.filter { field in
             let name = lowercased(field.name)
@@ -92,10 +94,10 @@ func lowercased(_ name: String) -> String {
     return String(decoding: name.utf8.map(lowercased), as: UTF8.self)
 }
 
-/// Which stored responses are not used any more once an unsafe request went well (RFC 9111, 4.4).
+/// Decides which stored responses a successful unsafe request invalidates (RFC 9111, 4.4).
 enum InvalidationRules {
-    /// The URLs whose stored responses go: the target, and what `Location` and `Content-Location` name of the same
-    /// origin. None after a safe method (RFC 9110, 9.2.1), and none after an error.
+    /// The URLs that are invalidated: the target, and those in `Location` and `Content-Location` of the same origin.
+    /// None after a safe method (RFC 9110, 9.2.1) or an error.
     static func invalidated(method: String, url: String, status: Int, _ response: Headers) -> [String] {
         guard isUnsafe(method), (200..<400).contains(status) else { return [] }
         var urls = [url]
@@ -108,7 +110,7 @@ enum InvalidationRules {
         return urls
     }
 
-    /// Whether a method may change something at the server. One that is not known here may.
+    /// Whether a method may change something on the server. Unknown methods may.
     static func isUnsafe(_ method: String) -> Bool {
         switch method {
         case "GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY": false
@@ -116,7 +118,7 @@ enum InvalidationRules {
         }
     }
 
-    /// The absolute URL that a reference in a response names, without its fragment; `nil` when it is none.
+    /// The absolute URL of a reference in a response, without its fragment; `nil` if the reference is invalid.
     static func resolve(_ reference: String, against url: String) -> String? {
         guard let source = try? URLParts(url), let target = try? source.resolving(Array(reference.utf8)) else {
             return nil

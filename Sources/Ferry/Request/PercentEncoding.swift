@@ -110,7 +110,7 @@ package struct SHA256: ~Copyable {
 
     init() {
         guard let context = EVP_MD_CTX_new(), EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else {
-            preconditionFailure("OpenSSL has no SHA-256, or there is no memory")
+            preconditionFailure("OpenSSL has no SHA-256, or memory is exhausted")
         }
         self.context = context
     }

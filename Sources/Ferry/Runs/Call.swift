@@ -92,7 +92,7 @@ struct Call: Sendable {
     var refusal: RequestError? { if case .failure(let error) = snapshot { error } else { nil } }
 
     func read() throws(RequestError) -> RequestSnapshot {
-        guard let snapshot else { preconditionFailure("a request is to be sent that was not read") }
+        guard let snapshot else { preconditionFailure("a request was not read before sending") }
         return try snapshot.get()
     }
 

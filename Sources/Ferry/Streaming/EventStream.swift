@@ -2,21 +2,21 @@ import FerryTransport
 import FoundationEssentials
 
 extension NetworkAgent {
-    /// Server-sent events (WHATWG HTML, 9.2) as a sequence that stays connected.
+    /// Server-sent events (WHATWG HTML, 9.2) as a sequence that reconnects.
     ///
     ///     for try await event in agent.events(HTTPRequest(.get, "/prices")) {
     ///         print(event.event, event.data)
     ///     }
     ///
-    /// Nothing is sent before the first event is asked for. The request is sent with `Accept: text/event-stream`, and
-    /// with `Last-Event-ID` when it connects again. The sequence ends when the server answers with 204, and when
-    /// `reconnection` is ``EventReconnection/none`` also with the body. It throws when the status is not 200, when the
-    /// content type is not `text/event-stream`, when a line or an event is longer than `maxEventBytes`
-    /// (`responseTooLarge`), and when connecting has failed too often: see ``EventReconnection``.
+    /// Nothing is sent before the first event is read. The request is sent with `Accept: text/event-stream`, and after
+    /// a reconnect with `Last-Event-ID`. The sequence ends when the server responds with 204; with
+    /// ``EventReconnection/none`` it also ends with the body. It throws if the status is not 200, if the content type
+    /// is not `text/event-stream`, if a line or an event is longer than `maxEventBytes` (`responseTooLarge`), and if
+    /// connecting has failed too often: see ``EventReconnection``.
     ///
-    /// A silence of the server that is longer than ``Timeouts/idle`` of the request (by default 60 seconds) counts as a
-    /// lost connection. A deadline of the request's own holds for each connection and ends the sequence; the
-    /// configuration's does not hold. Cancelling the task, or letting go of the iterator, ends the exchange.
+    /// If the server is silent for longer than the request's ``Timeouts/idle`` (60 seconds by default), the connection
+    /// counts as lost. The request's own deadline applies to each connection and ends the sequence; the configuration's
+    /// deadline does not apply. Cancelling the task, or releasing the iterator, ends the exchange.
     public func events<R: Request>(
         _ request: R, reconnection: EventReconnection = EventReconnection(), maxEventBytes: Int = 1 << 20
     ) -> EventStream {
@@ -24,7 +24,7 @@ extension NetworkAgent {
             reconnection: reconnection, maxEventBytes: max(maxEventBytes, 1),
             closing: { [core] in await core.awaitClose() }
         ) { [self] (lastEventID) async throws(RequestError) in
-            // That of the configuration is for the other requests.
+            // The configuration's `Accept` field is for other requests.
             let saysType =
                 (request.prebuiltRequest?.headers ?? request.headers).contains("Accept")
                 || request.acceptedContentTypes?.isEmpty == false
@@ -32,7 +32,7 @@ extension NetworkAgent {
                 var headers = Headers(transfer.headers)
                 if !saysType || !headers.contains("Accept") { headers["Accept"] = "text/event-stream" }
                 if !headers.contains("Cache-Control") { headers.append("Cache-Control", "no-cache") }
-                // A line break cannot be in it, as it was a line; other control characters cannot be sent.
+                // The id was a line, so it contains no line break; other control characters cannot be sent.
                 if !lastEventID.isEmpty, !lastEventID.utf8.contains(where: isControl) {
                     headers["Last-Event-ID"] = lastEventID
                 }
@@ -45,51 +45,52 @@ extension NetworkAgent {
     }
 }
 
-/// When an ``EventStream`` connects again.
+/// When an ``EventStream`` reconnects.
 ///
-/// It does so after the end of the body, and after these failures: those that ``RetryPolicy`` retries by default (no
-/// connection, a lost connection, 408, 429, 502, 503, 504) and a silence. Any other failure is thrown.
+/// It reconnects after the end of the body, after a silence, and after the failures that ``RetryPolicy`` retries by
+/// default (no connection, a lost connection, 408, 429, 502, 503, 504). Any other failure is thrown.
 ///
-/// After the end of the body it waits ``delay``, or what the server's last `retry` field has asked for, 100 ms at
-/// least. After each failure in a row the wait is twice as long, up to ``maxDelay``, and half of it is drawn at random.
-/// A `Retry-After` of the response is waited out, up to ``maxDelay``.
+/// After the end of the body it waits for ``delay``, or for the time in the server's last `retry` field, at least 100
+/// ms. Each consecutive failure doubles the wait, up to ``maxDelay``, and half of the wait is random. A `Retry-After`
+/// field is honoured, up to ``maxDelay``.
 public struct EventReconnection: Sendable, Hashable {
-    /// The wait before it connects again, unless the server names one. The default is 3 seconds.
+    /// The wait before a reconnect, unless the server sets one. The default is 3 seconds.
     public var delay: Duration
-    /// The longest wait. The default is 60 seconds.
+    /// The maximum wait. The default is 60 seconds.
     public var maxDelay: Duration
-    /// How many failures in a row are followed by another connection. The next one is thrown. The default is 10.
+    /// The number of consecutive failures after which it still reconnects. The next failure is thrown. The default is
+    /// 10.
     public var maxFailures: Int
 
-    /// Waits and bounds; what is left out has its default.
+    /// Creates a reconnection policy. Parameters that are left out have their defaults.
     public init(delay: Duration = .seconds(3), maxDelay: Duration = .seconds(60), maxFailures: Int = 10) {
         (self.delay, self.maxDelay, self.maxFailures) = (delay, maxDelay, maxFailures)
     }
 
-    /// Never: the sequence ends with the body, and throws the first failure.
+    /// No reconnect: the sequence ends with the body, and throws the first failure.
     public static let none = EventReconnection(delay: .zero, maxDelay: .zero, maxFailures: -1)
 
     var isOff: Bool { maxFailures < 0 }
 }
 
-/// The events of a server, over as many connections as it takes. Each iterator has connections of its own.
+/// The events of a server, over any number of connections. Each iterator has its own connections.
 public struct EventStream: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
-    /// What ``NetworkAgent/events(_:reconnection:maxEventBytes:)`` lists.
+    /// The errors that ``NetworkAgent/events(_:reconnection:maxEventBytes:)`` lists.
     public typealias Failure = RequestError
 
     let reconnection: EventReconnection
     let maxEventBytes: Int
     /// Returns when the agent is shut down, or the task is cancelled.
     let closing: @Sendable () async -> Void
-    /// Sends the request; behind a connection that was lost with the id of the last event.
+    /// Sends the request, after a lost connection with the id of the last event.
     let connect: @Sendable (String) async throws(RequestError) -> StreamedResponse
 
-    /// Begins with a connection of its own.
+    /// Starts an iteration with its own connection.
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
-    /// Reads event by event.
+    /// Reads one event after another.
     public struct Iterator: AsyncIteratorProtocol {
         private struct Connection {
             let head: Response
@@ -99,7 +100,7 @@ public struct EventStream: AsyncSequence, Sendable {
 
         private let stream: EventStream
         private var connection: Connection?
-        /// Events that were read, and those of them that were given out.
+        /// The parsed events, and how many of them were returned.
         private var events: [ServerSentEvent] = []
         private var given = 0
         private var lastEventID = ""
@@ -107,7 +108,7 @@ public struct EventStream: AsyncSequence, Sendable {
         private var failures = 0
         /// The wait before the next connection.
         private var wait: Duration?
-        /// Of the last connection.
+        /// The URL of the last connection.
         private var url = ""
         private var isOver = false
         private var failure: RequestError?
@@ -143,7 +144,7 @@ public struct EventStream: AsyncSequence, Sendable {
             return events[given]
         }
 
-        /// One piece of the body, or a connection.
+        /// Reads one piece of the body, or connects.
         private nonisolated(nonsending) mutating func read() async throws(RequestError) {
             guard let head = connection?.head else { return try await connect() }
             guard let piece = try await connection?.body.next() else {
@@ -155,7 +156,7 @@ public struct EventStream: AsyncSequence, Sendable {
             do {
                 try piece.withUnsafeBytes { try connection?.parser.take($0, into: &events) }
             } catch {
-                // Behind the events that came before it.
+                // After the events that came before it.
                 (isOver, connection) = (true, nil)
                 failure = RequestError(
                     .responseTooLarge, message: "an event is longer than \(stream.maxEventBytes) bytes",
@@ -180,7 +181,7 @@ public struct EventStream: AsyncSequence, Sendable {
             url = response.head.url
             if response.status == 204 {
                 isOver = true
-                // Read to its end, it counts as a success.
+                // A response that is read to its end counts as a success.
                 _ = try? await response.body.next()
                 return
             }
@@ -202,10 +203,11 @@ public struct EventStream: AsyncSequence, Sendable {
                 parser: EventStreamParser(limit: stream.maxEventBytes, lastEventID: lastEventID))
         }
 
-        /// Lets time pass, until the task is cancelled or the agent is shut down, which then refuses the connection.
+        /// Waits until the time has passed, the task is cancelled, or the agent is shut down, which then refuses the
+        /// connection.
         private nonisolated(nonsending) func pause(_ wait: Duration) async {
             await withTaskGroup(of: Void.self) { [closing = stream.closing] group in
-                // The clock traps when it cannot express the time.
+                // The clock traps if it cannot represent the time.
                 group.addTask { try? await Task.sleep(for: Swift.min(wait, .seconds(1_000_000_000))) }
                 group.addTask { await closing() }
                 await group.next()
@@ -213,7 +215,7 @@ public struct EventStream: AsyncSequence, Sendable {
             }
         }
 
-        /// Plans the next connection, or throws.
+        /// Schedules the next connection, or throws.
         private mutating func recover(from error: RequestError) throws(RequestError) {
             connection = nil
             failures += 1
@@ -224,7 +226,7 @@ public struct EventStream: AsyncSequence, Sendable {
             }
             url = error.url
             let factor = Double(sign: .plus, exponent: Swift.min(failures - 1, 32), significand: 1)
-            // A product that is too long for a duration is never made.
+            // Avoids a product that is too long for a duration.
             let longest = delay < policy.maxDelay / factor ? delay * factor : policy.maxDelay
             var wait = longest * Double.random(in: 0.5...1)
             let now = HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))
@@ -234,30 +236,30 @@ public struct EventStream: AsyncSequence, Sendable {
             self.wait = wait
         }
 
-        /// Whether another connection may fare better.
+        /// Whether another connection may succeed.
         private static func isPassing(_ error: RequestError) -> Bool {
             if error.is(.invalidStatusCode) { return usual.statuses.contains(error.response?.status ?? 0) }
             if error.is(.timeout(.read)) || error.is(.timeout(.responseHead)) { return true }
             return usual.retryableErrors.contains { error.is($0) }
         }
 
-        /// A server that asks for no wait at all, and closes, must not keep its client busy.
+        /// A server that sets no wait and closes the connection must not keep its client busy.
         private static let leastRetry = Duration.milliseconds(100)
 
         private static let usual = RetryPolicy.exponential()
     }
 }
 
-/// One event of a stream of server-sent events (the WHATWG HTML standard, section 9.2).
+/// One server-sent event (WHATWG HTML, 9.2).
 public struct ServerSentEvent: Sendable, Hashable {
-    /// The type of the event, the field `event`; `message` where the server names none.
+    /// The type of the event from the field `event`; `message` if the server sets none.
     public let event: String
     /// The data: the `data` fields, joined by line feeds.
     public let data: String
-    /// The last `id` that the server has sent, with this event or before it; empty when there was none.
+    /// The latest `id` that the server has sent, with this event or before; empty if there was none.
     public let id: String
 
-    /// An event of its parts.
+    /// Creates an event.
     public init(event: String = "message", data: String, id: String = "") {
         self.event = event
         self.data = data
@@ -267,38 +269,38 @@ public struct ServerSentEvent: Sendable, Hashable {
 
 /// Parses the bytes of `text/event-stream` into events (WHATWG HTML, 9.2.5 and 9.2.6), in pieces of any length.
 ///
-/// It holds one line and one event in memory: more than `limit` bytes of them are a fault. What is not UTF-8 is
-/// repaired. An event at the end of the stream that no empty line follows is dropped, as the standard says.
+/// It holds one line and one event in memory; more than `limit` bytes are an error. Invalid UTF-8 is repaired. An event
+/// at the end of the stream without a following empty line is dropped, as the standard requires.
 struct EventStreamParser {
     /// The line, or the data of the event, is longer than the limit.
     struct TooLong: Error {}
 
     private let limit: Int
-    /// The begin of a line whose end has not come.
+    /// The beginning of an incomplete line.
     private var line: [UInt8] = []
-    /// The `data` fields so far, with a line feed behind each.
+    /// The `data` fields so far, each followed by a line feed.
     private var data: [UInt8] = []
     private var event: [UInt8] = []
-    /// The value of the last `id` field, which the next event carries.
+    /// The value of the last `id` field, for the next event.
     private var id = ""
-    /// The last line ended with CR: a LF that follows belongs to it.
+    /// The last line ended with CR: a following LF belongs to it.
     private var skipsLineFeed = false
-    /// Nothing has come yet: a byte order mark is skipped.
+    /// At the start of the stream a byte order mark is skipped.
     private var isAtStart = true
 
-    /// The id of the last event that was complete: the `Last-Event-ID` of a reconnect.
+    /// The id of the last complete event: the `Last-Event-ID` of a reconnect.
     private(set) var lastEventID = ""
-    /// What the last `retry` field has asked for.
+    /// The value of the last `retry` field.
     private(set) var retry: Duration?
 
-    /// Continues behind a stream that was broken off, whose last event had this id.
+    /// Continues after a broken stream whose last event had this id.
     init(limit: Int, lastEventID: String = "") {
         self.limit = limit
         self.lastEventID = lastEventID
         id = lastEventID
     }
 
-    /// Takes a piece of the stream, and adds the events that are complete with it.
+    /// Parses a piece of the stream, and adds the events that it completes.
     mutating func take(_ bytes: UnsafeRawBufferPointer, into events: inout [ServerSentEvent]) throws {
         var rest = bytes[...]
         while let first = rest.first {
@@ -333,7 +335,7 @@ struct EventStreamParser {
         bytes.firstIndex { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
     }
 
-    /// A line without its end.
+    /// Parses a line without its end.
     private mutating func take(line: UnsafeRawBufferPointer, _ events: inout [ServerSentEvent]) throws {
         var line = line
         if isAtStart {
@@ -366,7 +368,7 @@ struct EventStreamParser {
         }
     }
 
-    /// [an empty line] The event is complete. One without data is dropped; its id counts.
+    /// [empty line] The event is complete. An event without data is dropped, but its id counts.
     private mutating func dispatch(into events: inout [ServerSentEvent]) {
         defer {
             data.removeAll(keepingCapacity: true)

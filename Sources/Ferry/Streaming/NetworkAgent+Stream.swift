@@ -2,16 +2,16 @@ import FerryTransport
 import Synchronization
 
 extension NetworkAgent {
-    /// Sends a request and returns when the head of its answer has come; the body comes as it is read.
+    /// Sends a request, and returns when the head of its response has arrived. The body is transferred as it is read.
     ///
     ///     let export = try await agent.stream(Export())
     ///     for try await piece in export.body { try file.write(contentsOf: piece) }
     ///
-    /// Redirects, retries, adapters and the like happen before it returns; status and content type are checked, the
-    /// value and the completion hooks have no part in it. What is not accepted throws, with the first 4,096 bytes of
-    /// the body. No bound holds for the body as a whole but the request's own ``Request/maxBodyBytes``. Cancelling the
-    /// task that waits or reads cancels the run. Observers are told of the end when the body has ended, and the hooks
-    /// for failures where it ends badly; one that is not read to its end was cancelled.
+    /// Redirects, retries and adapters are handled before it returns. Status and content type are checked; the value
+    /// and the completion hooks are not used. A response that is not accepted throws an error with the first 4,096
+    /// bytes of its body. The size of the body is limited only by the request's own ``Request/maxBodyBytes``.
+    /// Cancelling the task that waits or reads cancels the run. Observers are notified of the end when the body has
+    /// ended, and the failure hooks are called if it failed. A body that is not read to its end counts as cancelled.
     public nonisolated(nonsending) func stream<R: Request>(
         _ request: R
     ) async throws(RequestError) -> StreamedResponse {
@@ -33,7 +33,7 @@ extension NetworkAgent {
         var metrics = RequestMetrics(answer, times)
         do throws(RequestError) {
             let head = try core.builder.response(of: answer, url: call.url)
-            // What plays the network in tests gives answers as a whole.
+            // A stub for the network delivers complete responses.
             let run = carrier.run.flatMap { $0.isWhole ? nil : $0 }
             let source: BodyReader.Source = run.map { .run($0) } ?? .whole(head.body)
             do throws(RequestError) {
@@ -57,8 +57,8 @@ extension NetworkAgent {
 }
 
 extension StreamRun {
-    /// The error of an answer that was not accepted, with the first bytes of its body; or what the run was ended by
-    /// while they were waited for.
+    /// The error of a response that was not accepted, with the first bytes of its body; or the error with which the run
+    /// was ended in the meantime.
     func explained(_ error: RequestError, _ head: Response) async -> RequestError {
         var body: [UInt8] = []
         reading: while body.count < RequestError.RejectedResponse.most {
@@ -76,45 +76,45 @@ extension StreamRun {
 }
 
 extension RequestError {
-    /// The run was ended, and neither its server nor the network has failed.
+    /// Whether the run was ended, rather than the server or the network having failed.
     fileprivate var isOwnEnd: Bool { [.cancelled, .shutdown, .timeout(.deadline)].contains(code) }
 
-    /// A fault of the body behind this head, with what went before it.
+    /// An error in the body after this head, with the earlier attempts added.
     func behind(_ head: Response) -> RequestError { head.origin.map { after($0.earlier, $0.redirects) } ?? self }
 }
 
-/// Carries the transfers of a run whose answer comes in two parts: the head, by which it is known whether it is the
+/// Carries the transfers of a run whose response arrives in two parts: the head, which determines whether it is the
 /// last, and then the body.
 protocol BodyCarrier: AnyObject, Sendable {
-    /// Makes the run of one transfer, and sets the transfer up for it.
+    /// Creates the run of one transfer, and sets the transfer up for it.
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun
 
-    /// The run goes on: what comes of this body nobody wants.
+    /// The run continues, and does not need this body.
     func goOn(from result: TransferResult)
 
-    /// By its head this is the last answer: what else is done before it is delivered.
+    /// The head is that of the last response: does what is necessary before it is delivered.
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody
 }
 
-/// What became of a body.
+/// What happened to a body.
 enum TakenBody: Sendable {
-    /// It is left for whoever gets the answer.
+    /// It is left for the receiver of the response.
     case left
-    /// It came, or broke off: this is the result of the transfer as a whole.
+    /// It arrived, or broke off: the result of the whole transfer.
     case ended(TransferResult)
     /// The request is to be sent again.
     case again
 }
 
-/// Carries the transfers of a run whose last answer is streamed.
+/// Carries the transfers of a run whose last response is streamed.
 final class StreamCarrier: BodyCarrier {
     private let current = Mutex<StreamRun?>(nil)
     private let bound: Int?
 
-    /// Without a bound of the request's own none holds: what is not held in memory needs none.
+    /// Without a limit of the request itself there is none, because the body is not held in memory.
     init(bound: Int?) { self.bound = bound }
 
-    /// The run whose head came last.
+    /// The run whose head arrived last.
     var run: StreamRun? { current.withLock { $0 } }
 
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun {

@@ -2,13 +2,14 @@ import FerryTransport
 public import FoundationEssentials
 import Synchronization
 
-/// A response whose head has come, and whose body comes as it is read. The head's members show through.
+/// A response whose head has arrived, and whose body is transferred as it is read. The members of the head are members
+/// of the response.
 @dynamicMemberLookup
 public struct StreamedResponse: Sendable {
-    /// Status, headers and what was measured so far; its own body is empty.
+    /// Status, header fields and metrics so far. Its own body is empty.
     public let head: Response
 
-    /// The body, decoded, piece by piece.
+    /// The decoded body, piece by piece.
     public let body: ResponseBody
 
     init(head: Response, body: ResponseBody) {
@@ -16,53 +17,55 @@ public struct StreamedResponse: Sendable {
         self.body = body
     }
 
-    /// The length that the server has announced, before decoding; `nil` when it has not.
+    /// The length that the server announced, before decoding; `nil` if there is none.
     public var contentLength: Int64? { head.result.contentLength }
 
     /// A member of the head.
     public subscript<Member>(dynamicMember member: KeyPath<Response, Member>) -> Member { head[keyPath: member] }
 }
 
-/// The body of a streamed response: pieces in their order, of any length, none empty.
+/// The body of a streamed response: pieces of any length, in order, none of them empty.
 ///
-/// Who reads slowly slows the server down: beyond half a megabyte that nobody has read, the socket is left alone. To be
-/// read once, by one task at a time. When the last copy of it and of its response goes, what was not read is given up:
+/// A slow reader slows the server down: when half a megabyte is unread, the socket is no longer read. Read the body
+/// once, in one task at a time. When the last copy of the body and of its response is released, the rest is discarded
+/// and the exchange ends.
 /// the exchange ends.
 public struct ResponseBody: AsyncSequence, Sendable {
     /// A piece.
     public typealias Element = Data
-    /// `incompleteBody`, `contentDecoding`, `timeout`, `cancelled` and the like.
+    /// Errors like `incompleteBody`, `contentDecoding`, `timeout` and `cancelled`.
     public typealias Failure = RequestError
 
     private let reading: BodyReader
 
     init(_ reading: BodyReader) { self.reading = reading }
 
-    /// Reads on where another iterator has stopped.
+    /// Continues where another iterator has stopped.
     public func makeAsyncIterator() -> Iterator { Iterator(reading) }
 
-    /// Reads piece by piece.
+    /// Reads one piece after another.
     public struct Iterator: AsyncIteratorProtocol {
         private let reading: BodyReader
 
         fileprivate init(_ reading: BodyReader) { self.reading = reading }
 
-        /// The next piece; `nil` after the last.
+        /// The next piece; `nil` at the end.
         public mutating func next() async throws(RequestError) -> Data? { try await reading.next() }
 
-        /// The next piece; `nil` after the last.
+        /// The next piece; `nil` at the end.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError) -> Data? {
             try await reading.next()
         }
     }
 
-    /// The fields behind the body (RFC 9110, 6.5), once it was read to its end; empty before that, and where there are
-    /// none.
+    /// The trailer fields after the body (RFC 9110, 6.5), available when it was read to its end. Empty before that, and
+    /// if there are none.
     public var trailers: Headers { reading.trailers }
 
     func next() async throws(RequestError) -> Data? { try await reading.next() }
 
-    /// All that is left, in memory. More than `limit` bytes are `responseTooLarge`, and the rest is not read.
+    /// Collects the rest of the body in memory. More than `limit` bytes are `responseTooLarge`, and the rest is not
+    /// read.
     public func collect(upTo limit: Int) async throws(RequestError) -> Data {
         var collected = Data()
         while let piece = try await reading.next() {
@@ -73,12 +76,12 @@ public struct ResponseBody: AsyncSequence, Sendable {
     }
 }
 
-/// The reading of one body. The last reference to it is the reader's: when that goes, what is left is abandoned.
+/// Reads one body. The reader holds the last reference: when it is released, the rest is discarded.
 final class BodyReader: Sendable {
-    /// Where the pieces come from.
+    /// The source of the pieces.
     enum Source: Sendable {
         case run(StreamRun)
-        /// It was there as a whole, from no network.
+        /// The complete body, which did not come from the network.
         case whole(Data)
     }
 
@@ -118,7 +121,7 @@ final class BodyReader: Sendable {
         }
     }
 
-    /// Gives up a body that is longer than its reader takes.
+    /// Discards a body that is longer than its reader accepts.
     func tooLarge(_ limit: Int) -> RequestError {
         let error = RequestError(
             .responseTooLarge, message: "the body is larger than \(limit) bytes", response: head)
@@ -132,7 +135,7 @@ final class BodyReader: Sendable {
         run.abandon(expecting: head.result.contentLength, isEncoded: isEncoded)
     }
 
-    /// Tells of the end, the first time; without an error it is a good one. False afterwards.
+    /// Notifies of the end, the first time; without an error it is a success. Returns `false` afterwards.
     @discardableResult
     private func stop(_ error: @autoclosure () -> RequestError? = nil) -> Bool {
         let isFirst = isOver.withLock { isOver in

@@ -3,11 +3,10 @@ import FerryTransport
 import FoundationEssentials
 import Synchronization
 
-/// The record of a streamed response: takes the head and the chunks on the loop's thread, and gives them to the task
-/// that reads.
+/// The record of a streamed response: receives the head and the chunks on the event loop's thread, and passes them to
+/// the reading task.
 ///
-/// What has come and was not read is bounded: when there is enough of it the socket is left unread, until it has been
-/// read.
+/// Unread data is bounded: beyond the limit the socket is not read until the reader catches up.
 ///
 /// Sendable like every `Run`; what it adds is constant or behind its lock.
 final class StreamRun: Run, @unchecked Sendable {
@@ -23,19 +22,19 @@ final class StreamRun: Run, @unchecked Sendable {
         var head: Answer?
         var buffered: [UInt8] = []
         var isPaused = false
-        /// Bytes of the body so far, decoded.
+        /// The number of decoded body bytes so far.
         var received = 0
-        /// Nobody wants the rest.
+        /// The rest is not needed.
         var isAbandoned = false
         var end: Piece?
         var result: TransferResult?
         var reader: UnsafeContinuation<Piece, Never>?
-        /// The whole answer came at once, from no network.
+        /// The complete response arrived at once, not from the network.
         var isWhole = false
         var answer: Answer?
-        /// When that came.
+        /// When the result arrived.
         var ended: ContinuousClock.Instant?
-        /// Waits for the answer, and not for the pieces.
+        /// Waits for the result, not for the pieces.
         var endWaiter: UnsafeContinuation<Answer, Never>?
     }
 
@@ -47,20 +46,20 @@ final class StreamRun: Run, @unchecked Sendable {
 
     private let stream = Mutex(State())
     let core: AgentCore
-    /// The answer to `HEAD` has no body.
+    /// The response to `HEAD` has no body.
     private let isHead: Bool
 
-    /// Above this the socket is left unread.
+    /// Above this number of unread bytes the socket is not read.
     private static let highWater = 512 * 1024
-    /// What is read to its end of a body that nobody wants, so that its connection can be kept.
+    /// How many bytes of an unneeded body are read to keep its connection.
     private static let drained: Int64 = 64 * 1024
     /// How long that may take, in seconds.
     private static let drainTime = 1
 
-    /// Told of what is written of its body, if it goes to a file. On the loop's thread.
+    /// Receives the number of body bytes written to a file, on the event loop's thread.
     private let countWritten: (@Sendable (UInt64) -> Void)?
 
-    /// `isHeld`: the body waits behind its head until it is read, or written.
+    /// `isHeld`: after its head the body waits until it is read or written.
     init(
         _ transfer: borrowing TransferRequest, tag: String?, core: AgentCore, isHeld: Bool = false,
         countWritten: (@Sendable (UInt64) -> Void)? = nil
@@ -72,7 +71,7 @@ final class StreamRun: Run, @unchecked Sendable {
         stream.withLock { $0.isPaused = isHeld }
     }
 
-    // MARK: From the loop's thread
+    // MARK: On the event loop's thread
 
     override func received(head: TransferResult) {
         let waiter = stream.withLock { state -> UnsafeContinuation<Answer, Never>? in
@@ -101,7 +100,7 @@ final class StreamRun: Run, @unchecked Sendable {
         let wake = stream.withLock { state -> Wake in
             (state.answer, state.ended) = (answer, .now)
             guard state.head != nil else {
-                // It ended before its head: there is nothing to stream.
+                // It ended before its head, so there is nothing to stream.
                 state.head = answer
                 state.isWhole = true
                 return state.headWaiter.take().map { .head($0, answer) } ?? .none
@@ -110,7 +109,7 @@ final class StreamRun: Run, @unchecked Sendable {
             state.end = end
             if case .result(let result) = answer { state.result = result }
             if let waiter = state.endWaiter.take() { return .head(waiter, answer) }
-            // What was buffered is read first.
+            // Buffered data is read first.
             guard let reader = state.reader.take() else { return .none }
             return .reader(reader, end)
         }
@@ -135,29 +134,29 @@ final class StreamRun: Run, @unchecked Sendable {
         }
     }
 
-    /// What was measured of the whole, or of as much as came.
+    /// The metrics of the whole run, or of the part so far.
     func metrics(_ head: Response) -> RequestMetrics {
         let (result, ended) = stream.withLock { ($0.result ?? head.result, $0.ended) }
         var metrics = RequestMetrics(result, head.origin)
-        // The way there ended with the head, the run did not.
+        // The origin ends with the head, but the run does not.
         if let start = head.origin?.start { metrics.total = start.duration(to: ended ?? .now) }
         return metrics
     }
 
-    /// Of a body that has come to its end, and was read.
+    /// Of a body that has ended and was read.
     var trailers: Headers {
         stream.withLock { $0.buffered.isEmpty ? $0.result : nil }?.trailerFields ?? Headers()
     }
 
-    // MARK: By the task that reads
+    // MARK: In the reading task
 
-    /// How long the body is by this head, `nil` when it does not say. None comes after `HEAD`, and with 204 and 304,
-    /// whatever they say of a length.
+    /// The length of the body according to this head; `nil` if it does not say. With `HEAD`, 204 and 304 there is no
+    /// body, whatever the length is.
     func contentLength(_ head: Response) -> Int64? {
         isHead || head.status == 204 || head.status == 304 ? 0 : head.result.contentLength
     }
 
-    /// The head, as a result without a body, or the answer of a transfer that came to none.
+    /// The head as a result without a body, or the result of a transfer without a head.
     func head() async -> Answer {
         await withUnsafeContinuation { continuation in
             let head = stream.withLock { state -> Answer? in
@@ -169,10 +168,10 @@ final class StreamRun: Run, @unchecked Sendable {
         }
     }
 
-    /// Whether the answer came as a whole, with its body in it.
+    /// Whether the response arrived completely, including its body.
     var isWhole: Bool { stream.withLock { $0.isWhole } }
 
-    /// The answer as a whole, of a run whose body goes to a file.
+    /// The complete result of a run whose body goes to a file.
     func wholeAnswer() async -> Answer {
         await withUnsafeContinuation { continuation in
             let answer = stream.withLock { state -> Answer? in
@@ -212,9 +211,10 @@ final class StreamRun: Run, @unchecked Sendable {
         if let piece { continuation.resume(returning: piece) }
     }
 
-    /// Nobody wants the rest. A short one is read to its end, which keeps the connection; else it is closed.
+    /// The rest is not needed. A short rest is read, to keep the connection; otherwise the connection is closed.
     ///
-    /// `length` is what the server has announced of the whole, `isEncoded` says that it is not what is delivered.
+    /// `length` is the announced length of the whole body. `isEncoded` means that it is not the length of the delivered
+    /// body.
     func abandon(expecting length: Int64?, isEncoded: Bool = false) {
         let (isOver, wasPaused, received) = stream.withLock { state -> (Bool, Bool, Int) in
             state.isAbandoned = true
@@ -226,7 +226,7 @@ final class StreamRun: Run, @unchecked Sendable {
         let rest = length.map { isEncoded ? $0 : $0 - Int64(received) }
         guard let rest, rest <= Self.drained else { return core.cancel(self) }
         if wasPaused { core.transport.resume(id) }
-        // A server that takes its time for it is not worth its place among those that run.
+        // A slow server is not worth its place among the active transfers.
         core.timerQueue.asyncAfter(deadline: .now() + .seconds(Self.drainTime)) { [weak self] in
             if let self { core.cancel(self) }
         }

@@ -2,9 +2,9 @@ internal import Ferry
 internal import FerryMeasurement
 internal import FoundationEssentials
 
-/// `ferry bench --har`: the requests of a HAR file as the load.
+/// `ferry bench --har`: replays the requests of a HAR file.
 enum ArchiveBench {
-    /// The rest is said by the file.
+    /// The options that `--har` can be combined with; the file has the rest.
     private static let allowed: Set = [
         "har", "unpaced", "concurrency", "connections", "loops", "engine", "timeout", "status", "json", "html",
         "baseline", "fail-if", "help",
@@ -12,15 +12,17 @@ enum ArchiveBench {
 
     static func run(_ path: String, _ arguments: ParsedArguments) async throws -> ExitCode {
         for option in BenchCommand.allOptions.map(\.name) where !allowed.contains(option) && arguments.has(option) {
-            throw UsageError("--har and --\(option) exclude each other")
+            throw UsageError("--har and --\(option) cannot be combined")
         }
         if let operand = arguments.operands.first {
-            throw UsageError("--har and a URL ('\(operand)') exclude each other")
+            throw UsageError("--har and a URL ('\(operand)') cannot be combined")
         }
         let isPaced = !arguments.has("unpaced")
-        if isPaced && arguments.has("concurrency") { throw UsageError("--har and -c go together with --unpaced only") }
+        if isPaced && arguments.has("concurrency") {
+            throw UsageError("--har and -c can be combined only with --unpaced")
+        }
         var plan = try BenchPlan(arguments)
-        // Each redirect that was followed is an entry of its own.
+        // The file has an entry for each redirect that was followed.
         plan.order.configuration.redirectPolicy = .none
         plan.bodies = .none
         let archive = try ArchiveLoad(contentsOf: path, plan.order)
@@ -36,7 +38,7 @@ enum ArchiveBench {
         return ruling.exitCode
     }
 
-    /// Ends when all is answered, or its task is cancelled.
+    /// Ends when every request has its result, or when its task is cancelled.
     static func perform(_ archive: ArchiveLoad, _ plan: BenchPlan, isPaced: Bool) async -> BenchReport {
         let agent = NetworkAgent(configuration: plan.order.configuration)
         let recorder = BenchRecorder(BodyCheck(.none), loops: 1)
@@ -77,16 +79,16 @@ enum ArchiveBench {
 /// The requests of a HAR file.
 struct ArchiveLoad: Sendable {
     struct Entry: Sendable {
-        /// Nanoseconds after the first.
+        /// Nanoseconds after the first entry.
         let time: UInt64
         let request: BenchRequest
     }
 
     let path: String
-    /// By their times.
+    /// The entries, in the order of their times.
     let entries: [Entry]
 
-    /// Throws, with the number of the entry, the first being 1, what cannot be sent.
+    /// Reads the file. Throws an error with the number of the entry, from 1, if a request is invalid.
     init(contentsOf path: String, _ order: BenchOrder) throws {
         self.path = path
         let archive: HTTPArchive
@@ -97,14 +99,14 @@ struct ArchiveLoad: Sendable {
         } catch let error as DecodingError {
             throw InputError("\(path): \(Self.text(of: error))")
         } catch {
-            throw InputError("\(path): is no JSON: \(error)")
+            throw InputError("\(path): is not JSON: \(error)")
         }
         if archive.entries.isEmpty { throw InputError("\(path): has no entries") }
         var found: [(date: Date, request: BenchRequest)] = []
         for (index, entry) in archive.entries.enumerated() {
             func fault(_ text: String) -> InputError { InputError("\(path): entry \(index + 1): \(text)") }
             guard let date = Self.date(entry.startedDateTime) else {
-                throw fault("startedDateTime is no time in ISO 8601: '\(entry.startedDateTime)'")
+                throw fault("startedDateTime is not an ISO 8601 time: '\(entry.startedDateTime)'")
             }
             var request = order.request
             request.path = entry.request.url
@@ -116,7 +118,7 @@ struct ArchiveLoad: Sendable {
                 if let bytes = data.bytes {
                     request.body = .bytes(bytes)
                 } else if data._encoding != nil || entry.request.bodySize ?? 0 > 0 {
-                    throw fault("its body is not in the file")
+                    throw fault("the file does not have its body")
                 }
             }
             if request.statusValidation == nil { request.statusValidation = .range(200...399) }
@@ -133,7 +135,7 @@ struct ArchiveLoad: Sendable {
         }.sorted { $0.time < $1.time }
     }
 
-    /// What the client says for itself, or what HTTP/1.1 has no field for.
+    /// Whether the client sets the field itself, or HTTP/1.1 has no such field (`:authority`).
     private static func isOwn(_ name: String) -> Bool {
         name.hasPrefix(":")
             || ["host", "content-length", "connection", "transfer-encoding"].contains(name.lowercased())
@@ -150,19 +152,19 @@ struct ArchiveLoad: Sendable {
             case .keyNotFound(let key, let context): (context, key.stringValue)
             case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
                 (context, nil)
-            @unknown default: (.init(codingPath: [], debugDescription: "is no archive"), nil)
+            @unknown default: (.init(codingPath: [], debugDescription: "is not a HAR archive"), nil)
             }
         let place = context.codingPath.firstIndex { $0.intValue != nil }
         let entry = place.flatMap { context.codingPath[$0].intValue }.map { "entry \($0 + 1): " } ?? ""
         let names = context.codingPath[(place.map { $0 + 1 } ?? 0)...].map(\.stringValue)
-        if case .dataCorrupted = error, context.codingPath.isEmpty { return "is no JSON: " + context.debugDescription }
-        if let missing { return entry + "there is no " + (names + [missing]).joined(separator: ".") }
+        if case .dataCorrupted = error, context.codingPath.isEmpty { return "is not JSON: " + context.debugDescription }
+        if let missing { return entry + "missing " + (names + [missing]).joined(separator: ".") }
         return entry + (names.isEmpty ? "" : names.joined(separator: ".") + ": ") + context.debugDescription
     }
 
     // MARK: Sending
 
-    /// Each at its time, whatever becomes of the others; latencies count from then.
+    /// Sends each request at its time, whatever the responses to the others. Latencies count from that time.
     func replay(since start: UInt64, by agent: NetworkAgent, _ recorder: BenchRecorder) async {
         await withDiscardingTaskGroup { group in
             for entry in entries {
@@ -178,7 +180,7 @@ struct ArchiveLoad: Sendable {
         }
     }
 
-    /// So many at once, in the order of their times.
+    /// Keeps a number of requests in flight, in the order of their times.
     func replay(atOnce: Int, by agent: NetworkAgent, _ recorder: BenchRecorder) async {
         await withTaskGroup(of: Void.self) { group in
             for (index, entry) in entries.enumerated() {

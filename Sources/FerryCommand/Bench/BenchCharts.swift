@@ -3,7 +3,7 @@ internal import Glibc
 
 /// The charts of a report's page.
 struct BenchCharts {
-    /// What is drawn.
+    /// The data of the charts.
     struct Figures: Sendable {
         let histogram: [BenchReport.Bar]
         /// By the names of the percentiles.
@@ -22,8 +22,8 @@ struct BenchCharts {
         self.format = format
     }
 
-    /// A drawing for wide windows and one for narrow ones, of which the page's style shows one; empty where there is
-    /// nothing to draw.
+    /// A chart for wide windows and one for narrow ones, of which the page's style shows one. Empty if there is nothing
+    /// to draw.
     static func both(_ figures: Figures, _ drawing: KeyPath<BenchCharts, String>) -> String {
         ChartFrame.Format.all.compactMap { format -> String? in
             let svg = BenchCharts(figures, format)[keyPath: drawing]
@@ -33,7 +33,7 @@ struct BenchCharts {
 
     // MARK: The distribution
 
-    /// How many answers took how long, over a logarithmic axis, with the percentiles marked. Empty without answers.
+    /// The distribution of the latencies over a logarithmic axis, with the percentiles marked. Empty without responses.
     var distribution: String {
         let bars = figures.histogram
         guard let first = bars.first, let last = bars.last, let most = bars.map(\.count).max() else { return "" }
@@ -43,7 +43,7 @@ struct BenchCharts {
         var svg = frame.axes(x: Self.time, y: Self.count)
         for bar in bars where bar.count > 0 {
             let (start, end) = (frame.x(of: bar.from), frame.x(of: bar.to))
-            // What happened once in a million shall be seen, too.
+            // Even a single response must be visible.
             let top = min(frame.y(of: Double(bar.count)), frame.floor - 1.5)
             let share = fixed(Double(bar.count) / Double(max(1, figures.count)) * 100, 2)
             svg += """
@@ -67,8 +67,8 @@ struct BenchCharts {
                 y2="\(frame.number(frame.floor))"/>
 
                 """
-            // At the end there is room before the line only. Names that would stand in one another are left out; the
-            // table has them all.
+            // At the end there is room only before the line. Names that would overlap are left out; the table has them
+            // all.
             let isAtEnd = place + 40 > format.width
             if (isAtEnd ? place - 42 : place) < free { continue }
             let side = isAtEnd ? #" text-anchor="end""# : ""
@@ -81,7 +81,7 @@ struct BenchCharts {
 
     // MARK: Over time
 
-    /// Accepted answers a second, and where some failed.
+    /// Accepted responses per second, with a mark where requests failed.
     var rate: String {
         guard let frame = overTime(height: 190, 0...max(1, (figures.series.map(\.rps).max() ?? 0) * 1.12)) else {
             return ""
@@ -103,10 +103,10 @@ struct BenchCharts {
             }
             start = point.at
         }
-        return frame.drawing("accepted answers a second over time", svg)
+        return frame.drawing("accepted responses per second over time", svg)
     }
 
-    /// Percentiles over a logarithmic axis.
+    /// Percentiles over time, on a logarithmic axis.
     var latencies: String {
         let answered = figures.series.filter { $0.max > 0 }
         guard let low = answered.map(\.p50).min(), let high = answered.map(\.max).max(),

@@ -2,88 +2,90 @@ internal import Ferry
 internal import FerryMeasurement
 internal import Glibc
 
-/// `ferry bench`: puts load on a server and says what it cost.
+/// `ferry bench`: puts load on a server and reports latencies, throughput and cost.
 enum BenchCommand: Subcommand {
     static let name = "bench"
-    static let summary = "Puts load on a server and measures it"
+    static let summary = "Put load on a server and measure it"
     static let synopsis = "[URL] [OPTIONS]"
     static let optionGroups = [load, request, FetchCommand.credentials, FetchCommand.connection, output]
 
     private static let load = OptionGroup(
         "The load",
         [
-            CommandOption("concurrency", "c", value: "N", "The closed model: N at once, each after an answer (64)"),
-            CommandOption("rate", "r", value: "R", "The open model: R a second, whatever becomes of them"),
-            CommandOption("duration", "z", value: "S", "Sends for S seconds (10, without -n)"),
-            CommandOption("requests", "n", value: "N", "Sends N requests"),
-            CommandOption("warm-up", "w", value: "S", "Seconds of load before that, which do not count (0)"),
-            CommandOption("connections", value: "N", "To the server at most; the others wait (as -c, with -r 1000)"),
-            CommandOption("loops", value: "N", "Threads that carry (1)"),
-            CommandOption("plan", value: "FILE", "Runs a plan as the unit of load; figures for each of its requests"),
-            CommandOption("base", value: "URL", "With --plan: what its paths are joined to, in place of its own"),
-            CommandOption("var", value: "N=V", "With --plan: a variable, in place of its own; may be repeated"),
-            CommandOption("har", value: "FILE", "Replays the requests of a HAR file, each at its time"),
-            CommandOption("unpaced", "With --har: -c at once, each after an answer"),
+            CommandOption(
+                "concurrency", "c", value: "N", "Closed model: N requests at once, each after a response (64)"),
+            CommandOption("rate", "r", value: "R", "Open model: R requests per second, whatever the responses"),
+            CommandOption("duration", "z", value: "S", "Send requests for S seconds (10, without -n)"),
+            CommandOption("requests", "n", value: "N", "Send N requests"),
+            CommandOption("warm-up", "w", value: "S", "Warm up for S seconds, which are not counted (0)"),
+            CommandOption("connections", value: "N", "Maximum number of connections (as many as -c; 1000 with -r)"),
+            CommandOption("loops", value: "N", "Number of event loops (1)"),
+            CommandOption("plan", value: "FILE", "Run a plan as the unit of load; measure each of its requests"),
+            CommandOption("base", value: "URL", "With --plan: base URL, instead of the plan's"),
+            CommandOption("var", value: "N=V", "With --plan: set a variable, overriding the plan; may be repeated"),
+            CommandOption("har", value: "FILE", "Replay the requests of a HAR file, each at its time"),
+            CommandOption("unpaced", "With --har: ignore the times; keep -c requests in flight"),
         ])
 
     private static let request = OptionGroup(
-        "The request, and what its answer must be",
+        "The request and its checks",
         [
-            CommandOption("request", "X", value: "METHOD", "GET, or POST with a body, unless said otherwise"),
-            CommandOption("header", "H", value: "'N: V'", "A header field; may be repeated"),
-            CommandOption("data", "d", value: "DATA|@FILE", "The body, as it is"),
-            CommandOption("json-body", value: "JSON|@FILE", "JSON, which is checked"),
+            CommandOption("request", "X", value: "METHOD", "Method; the default is GET, or POST with a body"),
+            CommandOption("header", "H", value: "'N: V'", "Add a header field; may be repeated"),
+            CommandOption("data", "d", value: "DATA|@FILE", "Send DATA or the contents of FILE"),
+            CommandOption("json-body", value: "JSON|@FILE", "Send JSON after checking its syntax"),
             CommandOption(
-                "from-curl", value: "'curl …'", "URL, request and connection as this command of curl has them"),
-            CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
-            CommandOption("status", value: "CODES", "Accepted status codes, like 200-299,404 (200-299)"),
-            CommandOption("schema", value: "FILE", "A JSON Schema that every body must fit"),
-            CommandOption("expect-sha256", value: "HEX", "The digest of every body, in place of being like the first"),
-            CommandOption("any-body", "Compares no bodies"),
-            CommandOption("max-redirects", value: "N", "Redirects to follow; 0 for none (10)"),
-            CommandOption("compressed", "Asks for gzip and deflate, and undoes them; the default"),
-            CommandOption("no-compressed", "Asks for the body as it is"),
+                "from-curl", value: "'curl …'", "Take URL, request and connection from a curl command line"),
+            CommandOption("timeout", "m", value: "S", "Time limit for each exchange, without its wait in the queue"),
+            CommandOption("status", value: "CODES", "Accept these status codes, like 200-299,404 (200-299)"),
+            CommandOption("schema", value: "FILE", "Check every body against a JSON Schema"),
+            CommandOption(
+                "expect-sha256", value: "HEX", "Compare every body with this digest, not with the first body"),
+            CommandOption("any-body", "Do not compare bodies"),
+            CommandOption("max-redirects", value: "N", "Maximum number of redirects; 0 follows none (10)"),
+            CommandOption("compressed", "Request gzip and deflate, and decode them (default)"),
+            CommandOption("no-compressed", "Request the body without compression"),
         ] + HTTPCacheOption.options)
 
     private static let output = OptionGroup(
-        "What is done with the figures",
+        "Output",
         [
             CommandOption(
-                "json", optionalValue: "FILE", "Prints one object in place of the table, or writes it to FILE"),
+                "json", optionalValue: "FILE", "Print one JSON object instead of the table, or write it to FILE"),
             CommandOption(
                 "compare", value: "CLIENT", words: BenchRival.names,
-                "Puts the same load on it by another client: urlsession"),
-            CommandOption("html", value: "FILE", "Writes a page with the distribution and the course of the load"),
-            CommandOption("baseline", value: "FILE", "What --json wrote of an earlier run, for --fail-if"),
-            CommandOption("fail-if", value: "'F>V'", "Ends with 4 if 'p99>+10%', 'failed>0'…; may be repeated"),
+                "Repeat the load with another client: urlsession"),
+            CommandOption("html", value: "FILE", "Write a page with charts of the latencies and the rate"),
+            CommandOption("baseline", value: "FILE", "Compare with the --json output of an earlier run, for --fail-if"),
+            CommandOption("fail-if", value: "'F>V'", "Exit with 4 if 'p99>+10%', 'failed>0'…; may be repeated"),
         ])
 
     static let notes = """
-        Without a URL it starts a server of its own, in another process, and asks for twelve bytes.
-        Latencies of the open model count from when a request was due, not from when it was sent: what is
-        slow is not left out (coordinated omission). Those of the closed model count from the sending. Its
-        connections are as many as -c, 10,000 at most; of HTTP/2 a host gets 100 streams from each loop.
+        Without a URL, ferry starts its own server in another process and requests a body of twelve bytes.
+        Latencies of the open model count from the time when a request was due, not from when it was sent,
+        so slow responses are not left out (coordinated omission). Those of the closed model count from
+        sending. It opens as many connections as -c, at most 10,000; HTTP/2: 100 streams per host and loop.
 
         --fail-if: p50 to p99.9, max, mean, rps, requests, failed, wrong, cpu, memory or connections, then
         >, >=, < or <=, then a value ('p99>250ms', 'rps<5000', 'failed>1%') or, with --baseline, a change.
-        rps is accepted answers a second: what failed is no throughput, and is counted as attempts.
+        rps is accepted responses per second: failures are not throughput, and are counted as attempts.
 
-        With --plan go -c, -z, -n, -w, --connections, --loops, --engine, --base, --var, --http-cache, --json,
-        --html, and --fail-if on times, rps and failed, of whole runs; nothing else does: the plan itself says what is
-        sent and expected. With --har go --unpaced, --connections, --loops, --engine, -m, --status (200-399),
-        --json, --html, --baseline and --fail-if.
+        --plan can be combined with -c, -z, -n, -w, --connections, --loops, --engine, --base, --var,
+        --http-cache, --json, --html, and --fail-if on times, rps and failed of whole runs; the plan itself says
+        what is sent and expected. --har can be combined with --unpaced, --connections, --loops, --engine, -m,
+        --status (200-399), --json, --html, --baseline and --fail-if.
 
         The first ctrl-C ends the load and prints the summary so far; what had no answer yet is counted. The
-        manual's article "Measuring" tells what the figures mean. Exit codes: 3 transfers failed, 5 a status
-        was not accepted, 4 a condition holds, or bodies were wrong and --expect-sha256, or no URL, was given.
-        A condition on failed or wrong decides in place of these: 'failed>1%' lets one in a hundred fail.
+        manual's article "Measuring" explains the figures. Exit codes: 3 transfers failed, 5 a status was not
+        accepted, 4 a condition holds, or bodies were wrong and --expect-sha256, or no URL, was given.
+        A condition on failed or wrong replaces these: 'failed>1%' tolerates one failure in a hundred.
         """
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if let path = arguments.last("plan") { return try await PlanBench.run(path, arguments) }
         if let path = arguments.last("har") { return try await ArchiveBench.run(path, arguments) }
-        if arguments.has("unpaced") { throw UsageError("--unpaced goes with --har") }
-        for name in ["base", "var"] where arguments.has(name) { throw UsageError("--\(name) goes with --plan") }
+        if arguments.has("unpaced") { throw UsageError("--unpaced requires --har") }
+        for name in ["base", "var"] where arguments.has(name) { throw UsageError("--\(name) requires --plan") }
         var plan = try BenchPlan(arguments)
         let rival = try BenchRival(arguments)
         raiseDescriptorLimit()
@@ -95,7 +97,7 @@ enum BenchCommand: Subcommand {
         let (outcome, wasInterrupted) = try await interruptible { [plan] in
             var report = await run.perform()
             guard let rival, !Task.isCancelled else { return (report, nil as (any Error)?) }
-            // Whatever becomes of it, there is a measurement to be told of.
+            // If it fails, the own measurement is still reported.
             do {
                 report.comparison = try await rival.perform(plan)
                 return (report, nil)
@@ -105,7 +107,7 @@ enum BenchCommand: Subcommand {
         }
         var (report, rivalFault) = outcome
         plan.verdict.judge(&report)
-        // Of a server of one's own it is known that every answer is the same.
+        // The own server always sends the same response.
         let mustBeRight = server != nil || plan.bodies != .likeFirst
         let ruling = BenchRuling(report, plan.verdict, mustBeRight: mustBeRight, wasInterrupted: wasInterrupted)
         try plan.output.write(report, ruling)
@@ -114,13 +116,14 @@ enum BenchCommand: Subcommand {
     }
 }
 
-/// What the command line asks for.
+/// The options of a load, from the command line.
 struct BenchPlan: Sendable {
-    /// How it is decided when the next request is sent.
+    /// When the next request is sent.
     enum Model: Sendable, Equatable {
-        /// So many at once, each sent when the one before it was answered: slow answers make it send less.
+        /// A fixed number of senders. Each sends its next request after its last response, so slow responses lower the
+        /// rate.
         case closed(concurrency: Int)
-        /// So many a second, whatever becomes of them.
+        /// A fixed number of requests per second, whatever the responses.
         case open(rate: Double)
     }
 
@@ -130,7 +133,7 @@ struct BenchPlan: Sendable {
     var duration: Duration?
     var warmUp: Duration
     var connections: Int
-    /// Whether the command line says so.
+    /// Whether the command line has `--connections`.
     let namesConnections: Bool
     var loops: Int
     var bodies: BodyCheck.Rule
@@ -140,7 +143,7 @@ struct BenchPlan: Sendable {
     init(_ arguments: ParsedArguments) throws {
         requests = try arguments.integer("requests", in: 1...1_000_000_000)
         duration = try arguments.seconds("duration")
-        if requests != nil && duration != nil { throw UsageError("-n and -z exclude each other") }
+        if requests != nil && duration != nil { throw UsageError("-n and -z cannot be combined") }
         if requests == nil && duration == nil { duration = .seconds(10) }
         warmUp = try arguments.seconds("warm-up", allowingZero: true) ?? .zero
         model = try Self.model(arguments)
@@ -152,7 +155,7 @@ struct BenchPlan: Sendable {
         verdict = try BenchVerdict(arguments)
         order = try BenchOrder(arguments)
         if order.configuration.cache != nil, case .open = model {
-            throw UsageError("--http-cache and -r exclude each other: what the cache answers is not sent")
+            throw UsageError("--http-cache and -r cannot be combined: responses from the cache are not sent")
         }
         order.configuration.eventLoopCount = loops
         order.configuration.limits.transfersPerHost = connections
@@ -160,14 +163,14 @@ struct BenchPlan: Sendable {
             connections, order.configuration.limits.maxConcurrentTransfers)
     }
 
-    /// Senders of the closed model; of the open one there are none.
+    /// The senders of the closed model; 0 for the open one.
     var concurrency: Int {
         if case .closed(let concurrency) = model { concurrency } else { 0 }
     }
 
-    /// For the head of what is shown.
+    /// The model in words, for headings.
     var title: String {
-        // HTTP/2 counts streams, of which a host gets a hundred at a time from each loop.
+        // HTTP/2 counts streams; each loop opens at most a hundred per host.
         let streams = order.configuration.http2 == .never ? Int.max : Self.mostStreams * loops
         let most = min(connections, streams)
         guard case .closed(let concurrency) = model, most < concurrency else { return model.title }
@@ -176,11 +179,11 @@ struct BenchPlan: Sendable {
 
     private static let mostStreams = 100
     private static let mostConnections = 10_000
-    /// For files, loops, and what else a process opens.
+    /// Descriptors kept for files, event loops and everything else.
     private static let spareDescriptors = 100
 
-    /// Of the closed model one for each sender, as far as the system lets a process have them. An open model that waits
-    /// for connections measures its own bound.
+    /// For the closed model one for each sender, within the limits of the system. For the open model so many that it
+    /// does not wait for connections: it would measure its own limit.
     static func usualConnections(_ model: Model, descriptors: Int = descriptorLimit) -> Int {
         switch model {
         case .closed(let concurrency):
@@ -189,8 +192,8 @@ struct BenchPlan: Sendable {
         }
     }
 
-    /// For plans: one for each request that its senders may have on their way at once, unless the command line says
-    /// how many.
+    /// The number of connections for a plan: one for each request that its senders can have in flight, unless the
+    /// command line has `--connections`.
     func connections(of root: PlanNode) -> Int {
         if namesConnections { return connections }
         let (atOnce, isTooMany) = concurrency.multipliedReportingOverflow(by: root.width)
@@ -200,16 +203,16 @@ struct BenchPlan: Sendable {
     private static func model(_ arguments: ParsedArguments) throws(UsageError) -> Model {
         let concurrency = try arguments.integer("concurrency", in: 1...1_000_000)
         guard let text = arguments.last("rate") else { return .closed(concurrency: concurrency ?? 64) }
-        if concurrency != nil { throw UsageError("-c and -r exclude each other") }
+        if concurrency != nil { throw UsageError("-c and -r cannot be combined") }
         guard let rate = Double(text), 0.000_01...10_000_000 ~= rate else {
-            throw UsageError("--rate wants requests a second, from 0.00001 to 10000000, not '\(text)'")
+            throw UsageError("--rate must be requests per second, from 0.00001 to 10000000, not '\(text)'")
         }
         return .open(rate: rate)
     }
 }
 
 extension BenchPlan.Model {
-    /// In words.
+    /// A description for people.
     var title: String {
         switch self {
         case .closed(let concurrency): "closed, \(grouped(UInt64(concurrency))) at once"
@@ -218,7 +221,7 @@ extension BenchPlan.Model {
     }
 }
 
-/// Descriptors that this process may have once the load has lifted its limit.
+/// The number of descriptors that this process may have after the load has raised its limit.
 private var descriptorLimit: Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }

@@ -3,8 +3,8 @@ internal import FerryMeasurement
 internal import FerryTransport
 internal import Synchronization
 
-/// The load itself: sends, and takes down what became of it. Ends when the count or the time is reached and all is
-/// answered, or its task is cancelled.
+/// The load itself: sends requests and records the results. Ends when the count or the time is reached and every
+/// request has its result, or when its task is cancelled.
 struct BenchLoad: Sendable {
     let agent: NetworkAgent
     let request: BenchRequest
@@ -12,13 +12,13 @@ struct BenchLoad: Sendable {
     let requests: Int?
     let duration: Duration?
 
-    /// More than these without an answer, and memory is what is measured.
+    /// With more requests in flight, the load would measure memory.
     private static let mostInFlight = 100_000
 
-    /// Each loop sends its share by itself.
+    /// Starts one sender per event loop, and waits for all of them.
     func run(_ model: BenchPlan.Model) async {
         let clocks = agent.clocks
-        // Without a network nothing can be sent, and one refusal tells why.
+        // Without event loops nothing can be sent; the error of one request says why.
         if clocks.isEmpty { return await sendOnce() }
         let start = monotonicNanoseconds()
         if agent.configuration.cache != nil, case .closed(let concurrency) = model {
@@ -64,13 +64,13 @@ struct BenchLoad: Sendable {
     }
 }
 
-/// The closed model with a cache: each sender is a task, as a hit needs no loop.
+/// The closed model with a cache: each sender is a task, because a hit needs no event loop.
 struct BenchCachedLoad: Sendable {
     let agent: NetworkAgent
     let request: BenchRequest
     let recorder: BenchRecorder
 
-    /// Ends when the tickets are used up and all is answered, or its task is cancelled.
+    /// Ends when the tickets are used up and every request has its result, or when its task is cancelled.
     func run(concurrency: Int, _ tickets: BenchTickets) async {
         await withDiscardingTaskGroup { group in
             for _ in 0..<concurrency {
@@ -94,7 +94,7 @@ struct BenchCachedLoad: Sendable {
     }
 }
 
-/// Hands out the requests of the closed model one by one, so that all senders are at work until the last.
+/// Hands out the requests of the closed model one by one, so that all senders work until the end. Thread-safe.
 final class BenchTickets: Sendable {
     private let left: Atomic<Int>
     private let end: UInt64
@@ -104,26 +104,25 @@ final class BenchTickets: Sendable {
         end = duration.map { start + UInt64($0.microseconds) * 1000 } ?? .max
     }
 
-    /// Whether there is one more to send.
+    /// Takes one request; `false` when none is left.
     func take() -> Bool {
         left.wrappingSubtract(1, ordering: .relaxed).newValue >= 0 && (end == .max || monotonicNanoseconds() < end)
     }
 }
 
-/// When the requests of the open model are due: as many a second as were asked for, at even distances, however long the
-/// answers take.
+/// When the requests of the open model are due: at the wanted rate, evenly spaced, however long the responses take.
 ///
-/// Above 1,500 a second several are due at once, so that the distances are about a millisecond. A wake-up for each
-/// would cost the client two to three times as much CPU, which a server on the same machine would miss. Each due time
-/// is computed from the first, so that what was late once does not delay those that follow.
+/// Above 1,500 requests per second several are due at once, about a millisecond apart. A wake-up for each of them would
+/// cost the client two to three times as much CPU, which a server on the same machine would lack. Each due time is
+/// computed from the first, so a late request does not delay those after it.
 struct ArrivalSchedule: Sendable, Equatable {
-    /// Nanoseconds of the monotonic clock: when the first is due.
+    /// When the first request is due, in nanoseconds of the monotonic clock.
     let start: UInt64
-    /// A second.
+    /// Requests per second.
     let rate: Double
-    /// How many there are.
+    /// The number of requests.
     let count: Int
-    /// How many are due at once.
+    /// The number of requests that are due at once.
     private let group: Int
 
     init(start: UInt64, rate: Double, count: Int) {
@@ -133,31 +132,31 @@ struct ArrivalSchedule: Sendable, Equatable {
         group = max(1, Int((rate / 1000).rounded()))
     }
 
-    /// All that are due within a time.
+    /// Creates the schedule of all requests that are due within a duration.
     init(start: UInt64, rate: Double, duration: Duration) {
         let seconds = Double(duration.microseconds) / 1e6
         self.init(start: start, rate: rate, count: max(1, Int((seconds * rate).rounded(.up))))
     }
 
-    /// When the one with this number is due; the first has the number 0.
+    /// When request `number` is due; the first has the number 0.
     func time(of number: Int) -> UInt64 {
         let (time, isTooFar) = start.addingReportingOverflow(
             wholeNumber((Double(number / group * group) * 1e9 / rate).rounded()))
         return isTooFar ? .max : time
     }
 
-    /// How many are due by now.
+    /// The number of requests that are due by now.
     func due(at now: UInt64) -> Int {
         if now < start { return 0 }
         var due = min(count, (Int(Double(now - start) * rate / 1e9) / group + 1) * group)
-        // Due times are rounded to nanoseconds, which may make it one more or less.
+        // Rounding to nanoseconds may make this one more or less.
         while due > 0 && time(of: due - 1) > now { due -= 1 }
         while due < count && time(of: due) <= now { due += 1 }
         return due
     }
 }
 
-/// The whole part of it; of what is too large, or too small, the nearest there is, and 0 for what is no number.
+/// The integer part, clamped to the range of `UInt64`; 0 for NaN.
 func wholeNumber(_ value: Double) -> UInt64 {
     value >= 0x1p64 ? .max : value > 0 ? UInt64(value) : 0
 }

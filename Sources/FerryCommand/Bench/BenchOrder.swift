@@ -2,7 +2,7 @@ internal import Ferry
 internal import FoundationEssentials
 internal import Glibc
 
-/// What is sent, and over which way.
+/// The request of a load and the configuration of its agent.
 struct BenchOrder: Sendable {
     /// Its path is empty where a server is started for it.
     var request: BenchRequest
@@ -29,7 +29,7 @@ struct BenchOrder: Sendable {
     }
 
     private init(options arguments: ParsedArguments) throws {
-        if arguments.operands.count > 1 { throw UsageError("one URL only, not also '\(arguments.operands[1])'") }
+        if arguments.operands.count > 1 { throw UsageError("expected one URL, found also '\(arguments.operands[1])'") }
         configuration = try NetworkConfiguration(arguments)
         request = BenchRequest(path: try arguments.operands.first.map(CommandURL.complete) ?? "")
         for field in try arguments.headerFields("header") { request.headers.append(field.name, field.value) }
@@ -39,21 +39,21 @@ struct BenchOrder: Sendable {
         if let total = try arguments.seconds("timeout") { request.timeouts = Timeouts(idle: nil, total: total) }
     }
 
-    /// Two that say what is sent would leave open which of them counts.
+    /// Refuses options that contradict the curl command line.
     private static func refuse(besidesCurl arguments: ParsedArguments) throws(UsageError) {
         let names = [
             "request", "header", "data", "json-body", "timeout", "max-redirects", "compressed", "no-compressed",
         ]
         let groups = FetchCommand.credentials.options + FetchCommand.connection.options
         for name in names + groups.map(\.name) where name != EngineOption.name && arguments.has(name) {
-            throw UsageError("--from-curl and --\(name) exclude each other")
+            throw UsageError("--from-curl and --\(name) cannot be combined")
         }
         if let url = arguments.operands.first {
-            throw UsageError("--from-curl and a URL ('\(url)') exclude each other")
+            throw UsageError("--from-curl and a URL ('\(url)') cannot be combined")
         }
     }
 
-    /// Throws where the request cannot even be made, which would be known of each of thousands only after the load.
+    /// Throws if the request is invalid. Otherwise thousands of requests would fail before the report says so.
     func check() throws(UsageError) {
         do throws(RequestError) {
             _ = try NetworkAgent(configuration: configuration).curlCommand(for: request)
@@ -62,7 +62,7 @@ struct BenchOrder: Sendable {
         }
     }
 
-    /// Whether there is a server to ask, or one must be started.
+    /// Whether the command line names a server; otherwise one is started.
     var hasServer: Bool { !request.path.isEmpty }
 }
 
@@ -80,7 +80,7 @@ struct BenchRequest: Request {
 }
 
 extension BenchOrder {
-    /// The request that a command line of curl would send.
+    /// Creates the request that a curl command line would send.
     init(curl text: String) throws {
         let line: CurlCommandLine
         do {
@@ -99,7 +99,7 @@ extension BenchOrder {
     private static func request(_ line: CurlCommandLine) throws -> BenchRequest {
         var request = BenchRequest(path: line.url)
         for field in line.headers { request.headers.append(field.name, field.value) }
-        // What curl sends with every request.
+        // curl sends this with every request.
         if !request.headers.contains("Accept"), !line.removed.contains("accept") {
             request.headers.append("Accept", "*/*")
         }
@@ -164,7 +164,7 @@ extension BenchOrder {
         return form
     }
 
-    /// `-U` wins over what the URL of the proxy has.
+    /// Adds the credentials of `-U`, which override those in the proxy URL.
     private static func with(_ credentials: Credentials?, _ proxy: String) -> String {
         guard let credentials, let start = proxy.firstRange(of: "://")?.upperBound else { return proxy }
         let rest = proxy[start...]
@@ -176,7 +176,7 @@ extension BenchOrder {
         return "\(proxy[..<start])\(user):\(password)@\(host)"
     }
 
-    /// curl's own bound is 50, and -1 is none.
+    /// curl's default is 50; -1 means no limit.
     private static func redirects(_ line: CurlCommandLine) -> Int {
         let wanted = line.maxRedirects ?? 50
         return wanted < 0 ? 1000 : wanted

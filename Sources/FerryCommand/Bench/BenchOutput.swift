@@ -3,17 +3,17 @@ internal import FerryMeasurement
 internal import FoundationEssentials
 internal import Synchronization
 
-/// Where the figures go.
+/// Where the report goes.
 struct BenchOutput: Sendable, Equatable {
-    /// In place of the table.
+    /// Whether to print JSON instead of the table.
     var printsJSON = false
-    /// A file for the same object.
+    /// A file for the JSON object.
     var jsonFile: String?
-    /// A file for the page.
+    /// A file for the HTML page.
     var htmlFile: String?
 
     init(_ arguments: ParsedArguments) throws {
-        // Where the figures go must be known to be of use before minutes were spent on them.
+        // Check the files before spending minutes on the load.
         for option in arguments.options where option.name == "json" {
             if option.value.isEmpty { printsJSON = true } else { jsonFile = try Self.writable(option.value) }
         }
@@ -26,7 +26,7 @@ struct BenchOutput: Sendable, Equatable {
         try save(page: BenchPage(report, ruling).html)
     }
 
-    /// On the terminal; what was missed is said last, and before a file can fail.
+    /// Prints the report; missed conditions come last, before writing a file can fail.
     func tell(table: String, json: String, checks: [BenchCheck]?) {
         Console.out(printsJSON ? json + "\n" : table)
         for complaint in (checks ?? []).compactMap(\.complaint) {
@@ -38,7 +38,7 @@ struct BenchOutput: Sendable, Equatable {
         if let jsonFile { try Self.write(json + "\n", to: jsonFile) }
     }
 
-    /// Makes the page only where it is wanted.
+    /// Writes the page, which is made only if it is wanted.
     func save(page: @autoclosure () -> String) throws {
         if let htmlFile { try Self.write(page(), to: htmlFile) }
     }
@@ -64,7 +64,7 @@ struct BenchOutput: Sendable, Equatable {
     }
 }
 
-/// Draws the board on the terminal, each picture over the last.
+/// Draws the live figures on the terminal, each picture over the last.
 final class BenchDisplay: Sendable {
     private let plan: BenchPlan
     private let picture = Mutex(LivePicture())
@@ -79,7 +79,7 @@ final class BenchDisplay: Sendable {
         draw(Array(lines.prefix(max(1, size.rows - 1))))
     }
 
-    /// Takes it away.
+    /// Removes the picture.
     func clear() { draw([]) }
 
     private func progress(_ totals: BenchTotals, _ seconds: Double, _ isWarmUp: Bool) -> String {
@@ -96,7 +96,7 @@ final class BenchDisplay: Sendable {
     }
 }
 
-/// What stands on the terminal while the load runs, as lines none of which is wider than it.
+/// The live figures of a running load, as lines that fit the terminal.
 enum BenchBoard {
     private static let labelWidth = 9
     private static let figureWidth = 22
@@ -104,7 +104,7 @@ enum BenchBoard {
     static func lines(
         _ totals: BenchTotals, _ windows: [BenchWindow], title: String, progress: String, columns: Int
     ) -> [String] {
-        // The last column is left free: some terminals go to the next line as soon as it is written to.
+        // The last column stays free: some terminals wrap as soon as it is written to.
         let width = max(1, columns - 1)
         let last = windows.last
         var lines = [
@@ -120,7 +120,7 @@ enum BenchBoard {
         var counts = ["\(grouped(totals.ok)) ok", "\(grouped(totals.failed)) failed"]
         if totals.wrongBodies > 0 { counts.append("\(grouped(totals.wrongBodies)) wrong bodies") }
         counts.append("\(bytesText(Int64(seen)))/s")
-        lines.append(joined("answers", counts, width))
+        lines.append(joined("total", counts, width))
         return lines
     }
 
@@ -141,7 +141,7 @@ enum BenchBoard {
             + figure.aligned(right: figureWidth + 2, gap: 0)
     }
 
-    /// As many of them as there is room for, the first ones first.
+    /// The words, from the first, as far as they fit.
     private static func joined(_ label: String, _ words: [String], _ width: Int) -> String {
         var text = label.padded(to: labelWidth)
         for (index, word) in words.enumerated() {
@@ -157,11 +157,11 @@ enum BenchBoard {
     }
 }
 
-/// A row of values as a row of characters, each as high as its value.
+/// Draws values as block characters of different heights.
 enum Sparkline {
     private static let steps = Array("▁▂▃▄▅▆▇█")
 
-    /// The last `width` values. The highest is a full block, and 0 the lowest: heights are shares, not differences.
+    /// The last `width` values. The highest is a full block and 0 the lowest one, so heights are proportional.
     static func text(_ values: [Double], width: Int) -> String {
         let shown = values.suffix(max(0, width))
         let top = shown.max() ?? 0

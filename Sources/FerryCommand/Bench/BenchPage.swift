@@ -1,11 +1,11 @@
 internal import FerryMeasurement
 
-/// A report as one page that needs nothing else: no script, no font, no other file.
+/// A report as a self-contained HTML page: no script, font or other file.
 struct BenchPage {
     private let report: BenchReport
     private let ruling: BenchRuling
 
-    /// The ruling is what the exit code is made of.
+    /// Creates the page of a report; the ruling has the exit code.
     init(_ report: BenchReport, _ ruling: BenchRuling) {
         self.report = report
         self.ruling = ruling
@@ -25,13 +25,13 @@ struct BenchPage {
         \(head)
         \(notices)
         \(tiles)
-        <section><h2>How long answers took</h2>\(latencyNote)
-        <p class="legend"><span><i class="one"></i>accepted answers</span><span><i class="two"></i>percentiles</span></p>
+        <section><h2>How long responses took</h2>\(latencyNote)
+        <p class="legend"><span><i class="one"></i>accepted responses</span><span><i class="two"></i>percentiles</span></p>
         \(chart(\.distribution))
         \(percentiles)
         </section>
         <section><h2>Over time</h2>
-        <p class="legend"><span><i class="one"></i>accepted answers a second</span><span><i class="failed"></i>failed</span></p>
+        <p class="legend"><span><i class="one"></i>accepted responses per second</span><span><i class="failed"></i>failed</span></p>
         \(chart(\.rate))
         <p class="legend"><span><i class="one"></i>p50</span><span><i class="two"></i>p99</span>\
         <span><i class="three"></i>max</span></p>
@@ -52,7 +52,7 @@ struct BenchPage {
 
     private var head: String {
         let warmUp = report.warmUp > 0 ? ", after \(fixed(report.warmUp, 1)) s of warm-up" : ""
-        let cutOff = report.unanswered.map { ", \(grouped($0.count)) more without an answer" } ?? ""
+        let cutOff = report.unanswered.map { ", \(grouped($0.count)) more without a response" } ?? ""
         return """
             <header>
             <h1>\(HTMLText.escaped(report.method)) <span>\(HTMLText.escaped(report.url))</span> \
@@ -96,7 +96,7 @@ struct BenchPage {
     private var latencyNote: String {
         report.model.kind == "open"
             ? "<p>Each counts from when its request was due, not from when it was sent: coordinated omission is corrected.</p>"
-            : "<p>Each counts from when its request was sent: while answers were slow, less was asked.</p>"
+            : "<p>Each counts from when its request was sent: while responses were slow, fewer requests were sent.</p>"
     }
 
     private var percentiles: String {
@@ -106,7 +106,7 @@ struct BenchPage {
 
     private var phases: String {
         let names = ["p50", "p90", "p99", "max", "mean"]
-        // Of an average request: what few of them had, like connecting, is a small part of the time, however long.
+        // The share of an average request: a rare phase, like connecting, is a small part of the time, however long.
         func weight(_ times: [String: Double]) -> Double {
             (times["mean"] ?? 0) * (times["count"] ?? 0) / Double(max(1, report.requests))
         }
@@ -155,9 +155,9 @@ struct BenchPage {
 
     private func table(_ head: [String], _ rows: [[String]]) -> String { Self.table(head, rows) }
 
-    /// Of cells that are HTML.
+    /// A table of cells that are HTML already.
     static func table(_ head: [String], _ rows: [[String]]) -> String {
-        // A narrow window shows each cell with its head.
+        // A narrow window shows each cell with its heading.
         let cells = rows.map { row in
             let cells = zip(head, row).map { $0.isEmpty ? "<td>\($1)</td>" : "<td data-head=\"\($0)\">\($1)</td>" }
             return "<tr>" + cells.joined() + "</tr>"
@@ -174,7 +174,7 @@ struct BenchPage {
         return charts.isEmpty ? "<p>\(whyEmpty)</p>" : charts
     }
 
-    /// What there is in place of times: failures have none.
+    /// The text shown instead of a chart; failures have no latencies.
     private var whyEmpty: String {
         if report.ok > 0 { return "The load was too short for a chart." }
         let statuses = report.statuses.filter { $0.value > 0 }.sorted { $0.key < $1.key }
@@ -182,11 +182,11 @@ struct BenchPage {
         if report.failedBy.body > 0 { found.append("\(grouped(report.failedBy.body)) with a body that does not fit") }
         let lost = report.failedBy.transfer
         if lost > 0 { found.append(lost == 1 ? "1 transfer failed" : "\(grouped(lost)) transfers failed") }
-        let head = statuses.isEmpty ? "Nothing was answered" : "No answer was accepted"
+        let head = statuses.isEmpty ? "There was no response" : "No response was accepted"
         return HTMLText.escaped(found.isEmpty ? head : "\(head): \(found.joined(separator: ", "))") + "."
     }
 
-    /// Without an answer there is none, and 0 would be a good one.
+    /// A dash without responses: 0 would look like a good latency.
     private func latency(_ name: String) -> String { time(report.histogram.isEmpty ? nil : report.latency[name]) }
 
     private func time(_ microseconds: Double?) -> String {

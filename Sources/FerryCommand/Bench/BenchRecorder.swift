@@ -2,8 +2,8 @@ internal import Ferry
 internal import FerryMeasurement
 internal import Synchronization
 
-/// Counts every result, in a stripe for each loop. Only that loop's thread writes to its stripe, so the lock is free
-/// except while the totals are read.
+/// Counts all results, in one stripe per event loop. Only that loop's thread writes to its stripe, so the lock is
+/// contended only while the totals are read.
 final class BenchRecorder: Sendable {
     private final class Stripe: Sendable {
         let totals = Mutex(BenchTotals())
@@ -20,7 +20,7 @@ final class BenchRecorder: Sendable {
     /// The sum of all stripes.
     var total: BenchTotals {
         var sum = BenchTotals()
-        // Under the lock it is only retained; the loop copies what it changes next.
+        // Under the lock the value is only retained; the loop copies it with its next change.
         for stripe in stripes { sum.add(stripe.totals.withLock { $0 }) }
         return sum
     }
@@ -74,7 +74,7 @@ final class BenchRecorder: Sendable {
     }
 }
 
-/// Takes down how long the checking of bodies takes, which is known only to an observer.
+/// Records how long checking the bodies takes, which only an observer learns.
 struct DecodingObserver: RequestObserver {
     let recorder: BenchRecorder
 
@@ -83,33 +83,32 @@ struct DecodingObserver: RequestObserver {
     }
 }
 
-/// What was seen so far.
+/// The results so far.
 struct BenchTotals: Sendable {
-    /// Of answers that were accepted; in the open model from when the request was due.
+    /// Latencies of accepted responses; in the open model from when the request was due.
     var latencies = Histogram()
-    /// How long after its time a request of the open model was sent.
+    /// How late requests of the open model were sent.
     var lateness = Histogram()
-    /// How long after its time a loop's clock called: what an answer waits, too, before it is seen.
+    /// How late a loop's clock fired; a response also waits for this time before it is seen.
     var lag = Histogram()
     var phases = BenchPhases()
-    /// How often which status came, accepted or not.
+    /// The number of responses by status, accepted or not.
     var statuses: [Int: UInt64] = [:]
-    /// What carried the answers that were accepted.
+    /// The engines that carried the accepted responses.
     var engines = Engines()
     var errors = BenchErrors()
     var failed: UInt64 = 0
-    /// Requests of the open model that were given up because too many others had no answer yet; they count as failed.
+    /// Requests of the open model that were not sent because too many were in flight; they count as failed.
     var unsent: UInt64 = 0
-    /// How long those had waited that ctrl-C has cut off, counted like latencies; neither ok nor failed.
+    /// How long interrupted requests had waited, counted like latencies; they are neither ok nor failed.
     var unanswered = Histogram()
     var bytes: UInt64 = 0
     var wrongBodies: UInt64 = 0
 
     var ok: UInt64 { latencies.count }
 
-    /// The open model asks how long whoever came had to wait. Those cut off had to wait that long at least: without
-    /// them the slowest would be missing, and most so where somebody ends the load because nothing is answered any
-    /// more.
+    /// The latencies of the open model, with the interrupted requests, which waited at least that long. Without them
+    /// the slowest would be missing, above all if somebody ends the load because no more responses arrive.
     func latencies(of model: BenchPlan.Model) -> Histogram {
         guard case .open = model else { return latencies }
         var all = latencies
@@ -132,7 +131,7 @@ struct BenchTotals: Sendable {
         wrongBodies += other.wrongBodies
     }
 
-    /// Answers by what carried them.
+    /// Responses by the engine that carried them.
     struct Engines: Sendable, Equatable {
         var http1: UInt64 = 0
         var libcurl: UInt64 = 0
@@ -150,25 +149,25 @@ struct BenchTotals: Sendable {
             libcurl += other.libcurl
         }
 
-        /// By the names of the command line's JSON; those that carried nothing are left out.
+        /// The counts by their names in the JSON report; engines without a response are left out.
         var named: [String: UInt64] {
             ["http1": http1, "libcurl": libcurl].filter { $0.value > 0 }
         }
     }
 }
 
-/// Failures by the code of the error with its finer cause, like `tls(untrusted)`, and what the first of each said.
+/// Failures by error code with details, like `tls(untrusted)`, and the message of the first of each.
 struct BenchErrors: Sendable {
     private var counts: [RequestError.Code: UInt64] = [:]
     private var messages: [RequestError.Code: String] = [:]
-    /// Of these, statuses that are not accepted.
+    /// The failures because of a status that was not accepted.
     private(set) var byStatus: UInt64 = 0
-    /// Of these, whole answers whose body is not as it must be.
+    /// The failures because of an invalid body in a complete response.
     private(set) var byBody: UInt64 = 0
 
-    /// By the code in words.
+    /// The number of failures by code.
     var named: [String: UInt64] { Dictionary(uniqueKeysWithValues: counts.map { ($0.key.description, $0.value) }) }
-    /// Likewise; none where an error had nothing to add.
+    /// The first message by code; none if the error had no message.
     var samples: [String: String] { Dictionary(uniqueKeysWithValues: messages.map { ($0.key.description, $0.value) }) }
 
     mutating func record(_ code: RequestError.Code, _ message: String) {
@@ -189,26 +188,26 @@ struct BenchErrors: Sendable {
         byBody += other.byBody
     }
 
-    /// Bodies may break off anywhere, which would make a line of each.
+    /// The code, without the lengths of an incomplete body: they differ, and each would get its own line.
     private static func bounded(_ code: RequestError.Code) -> RequestError.Code {
         if case .incompleteBody = code { .incompleteBody } else { code }
     }
 }
 
-/// How long each part of the exchanges took; a part counts only where it happened.
+/// How long each phase of the exchanges took; a phase counts only where it happened.
 struct BenchPhases: Sendable {
     enum Phase: String, CaseIterable, Sendable {
-        /// From the start until it left Ferry's queue.
+        /// From the start until the request left Ferry's queue.
         case queue
-        /// Looking up the name.
+        /// Resolving the host name.
         case name
         case connect
         case tls
-        /// From the request's sending to the first byte of the answer.
+        /// From sending the request to the first byte of the response.
         case firstByte = "first_byte"
-        /// From there to the last, decompression included.
+        /// From the first byte to the last, including decompression.
         case body
-        /// Checking against the schema.
+        /// Checking the body against the schema.
         case decode
     }
 
@@ -220,7 +219,7 @@ struct BenchPhases: Sendable {
         times[Self.place(phase)].record(UInt64(max(0, time.microseconds)) * 1000)
     }
 
-    /// All but the decoding, which is not the exchange's.
+    /// All phases except decoding, which is not part of the exchange.
     mutating func add(_ metrics: RequestMetrics) {
         record(.queue, metrics.queue)
         var known = metrics.queue
@@ -252,15 +251,15 @@ struct BenchPhases: Sendable {
     }
 }
 
-/// A piece of the measured time, and what ended in it.
+/// A window of the measured time, with the results in it.
 struct BenchWindow: Sendable, Equatable {
-    /// Seconds since the measurement began.
+    /// The end of the window, in seconds since the measurement began.
     var start: Double
     var end: Double
     var latencies: Histogram
     var failed: UInt64
 
-    /// Accepted answers a second.
+    /// Accepted responses per second.
     var rate: Double { end > start ? Double(latencies.count) / (end - start) : 0 }
 
     mutating func join(_ next: BenchWindow) {
@@ -270,8 +269,8 @@ struct BenchWindow: Sendable, Equatable {
     }
 }
 
-/// How the load went over time, in at most ``mostWindows`` windows: when there are more, each takes in its neighbour,
-/// without loss, and the next ones are twice as long.
+/// The course of the load, in at most ``mostWindows`` windows. When there are more, neighbours are merged without loss,
+/// and the next windows are twice as long.
 struct BenchTimeline: Sendable {
     static let mostWindows = 120
     private static let shortest = 0.1
@@ -282,12 +281,12 @@ struct BenchTimeline: Sendable {
     private var failed: UInt64 = 0
     private var end = 0.0
 
-    /// For a load that will take about so many seconds, where that is known.
+    /// Creates a timeline for a load that takes about `seconds`, if that is known.
     init(seconds: Double? = nil) {
         length = max(Self.shortest, (seconds ?? 0) / Double(Self.mostWindows - 20))
     }
 
-    /// Takes in how things stand at a time; does nothing unless a window is over.
+    /// Observes the totals at a time; does nothing unless a window is over.
     mutating func observe(_ latencies: Histogram, failed: UInt64, at seconds: Double) {
         if seconds - end < length * 0.99 { return }
         append(latencies, failed, seconds)
@@ -297,7 +296,7 @@ struct BenchTimeline: Sendable {
         length *= 2
     }
 
-    /// Takes in the rest; what would be less than half a window goes to the last one.
+    /// Adds the rest; less than half a window is added to the last one.
     mutating func finish(_ latencies: Histogram, failed: UInt64, at seconds: Double) {
         if seconds <= end { return }
         let isShort = seconds - end < length / 2

@@ -2,23 +2,23 @@ internal import Ferry
 internal import FerryMeasurement
 internal import FoundationEssentials
 
-/// The figures at the end, as `--json` writes them and `--baseline` reads them; tables and pages are made of it alone.
+/// The report of a load, which `--json` writes and `--baseline` reads. Tables and pages are made from it alone.
 ///
-/// `Schemas/bench-report.schema.json` describes it. Times are microseconds unless their name says otherwise.
+/// `Schemas/bench-report.schema.json` describes it. Times are in microseconds unless their name says otherwise.
 struct BenchReport: Codable, Sendable, Equatable {
-    /// How it was decided when to send.
+    /// The model of the load.
     struct Model: Codable, Sendable, Equatable {
         /// `closed` or `open`.
         var kind: String
         var concurrency: Int?
-        /// A second.
+        /// Requests per second, for `open`.
         var rate: Double?
         var title: String
     }
 
-    /// A piece of the measured time.
+    /// A window of the measured time.
     struct Point: Codable, Sendable, Equatable {
-        /// Seconds, its end.
+        /// The end of the window, in seconds.
         var at: Double
         var rps: Double
         var failed: UInt64
@@ -27,31 +27,31 @@ struct BenchReport: Codable, Sendable, Equatable {
         var max: Double
     }
 
-    /// Answers that took from and up to so many microseconds.
+    /// The number of responses with latencies in a range of microseconds.
     struct Bar: Codable, Sendable, Equatable {
         var from: Double
         var to: Double
         var count: UInt64
     }
 
-    /// Failures by what they are for the exit code; those that were not sent are among the transfers.
+    /// Failures by their exit code; requests that were not sent count as transfers.
     struct FailedBy: Codable, Sendable, Equatable {
         var transfer: UInt64 = 0
-        /// Answers whose status is not accepted.
+        /// Responses whose status was not accepted.
         var status: UInt64 = 0
-        /// Whole answers that do not fit the schema.
+        /// Complete responses that do not match the schema.
         var body: UInt64 = 0
     }
 
-    /// How busy the client was.
+    /// The load of the client and its machine.
     struct Generator: Codable, Sendable, Equatable {
-        /// From 0 to 1: of one core, of all, and of all by all processes.
+        /// CPU use from 0 to 1: of one core, of all cores, and of all cores by all processes.
         var busiestThread: Double
         var process: Double
         var machine: Double
-        /// How late a loop is to what is due on its clock.
+        /// How late event loops were for events on their clock.
         var loopLag: [String: Double]
-        /// How late requests of the open model were sent.
+        /// How late requests of the open model were sent; `nil` for the closed one.
         var lateness: [String: Double]?
 
         private enum CodingKeys: String, CodingKey {
@@ -62,10 +62,10 @@ struct BenchReport: Codable, Sendable, Equatable {
         }
     }
 
-    /// What had no answer when the load was cut off.
+    /// Requests without a response when the load was interrupted.
     struct Unanswered: Codable, Sendable, Equatable {
         var count: UInt64
-        /// How long the first of them had waited.
+        /// How long the oldest of them had waited.
         var oldest: Double
 
         private enum CodingKeys: String, CodingKey {
@@ -74,7 +74,7 @@ struct BenchReport: Codable, Sendable, Equatable {
         }
     }
 
-    /// Goes up when a member goes or changes its meaning.
+    /// Increased when a member is removed or changes its meaning.
     static let version = 2
 
     var version = Self.version
@@ -88,24 +88,24 @@ struct BenchReport: Codable, Sendable, Equatable {
     var failed: UInt64
     var unsent: UInt64
     var failedBy = FailedBy()
-    /// By the code with its finer cause, like `timeout(connect)`.
+    /// Failures by error code with details, like `timeout(connect)`.
     var errors: [String: UInt64]
-    /// What the first of each said.
+    /// The message of the first error of each code.
     var errorMessages: [String: String] = [:]
     var statuses: [String: UInt64]
-    /// What was asked for: `automatic` or `libcurl`. `nil` in reports of earlier versions, as the next.
+    /// The selected engine, `automatic` or `libcurl`. Reports of earlier versions have neither this nor the next.
     var engine: String?
-    /// Accepted answers by what carried them, `http1` or `libcurl`.
+    /// Accepted responses by engine, `http1` or `libcurl`.
     var engines: [String: UInt64]?
     var seconds: Double
-    /// Accepted answers a second.
+    /// Accepted responses per second.
     var rps: Double
-    /// Requests a second, those that failed included: of a server that is down there may be many.
+    /// Requests per second including failures, of which there may be many if a server is down.
     var attemptsPerSecond: Double
-    /// `mean`, `max` and the percentiles of ``percents``.
+    /// The latencies: `mean`, `max` and the percentiles of ``percents``.
     var latency: [String: Double]
     var histogram: [Bar]
-    /// By the name of the phase, `count`, `mean`, `p50`, `p90`, `p99` and `max`.
+    /// `count`, `mean`, `p50`, `p90`, `p99` and `max` by the name of the phase.
     var phases: [String: [String: Double]]
     var series: [Point]
     var cpu: [String: Double]
@@ -113,13 +113,13 @@ struct BenchReport: Codable, Sendable, Equatable {
     var connections: UInt64
     var bytes: UInt64
     var wrongBodies: UInt64
-    /// `nil` when all was answered.
+    /// `nil` if every request has its result.
     var unanswered: Unanswered?
     var generator: Generator
-    /// What came of `--fail-if`; `nil` without one.
+    /// The results of `--fail-if`; `nil` without conditions.
     var checks: [BenchCheck]?
     var warnings: [String] = []
-    /// What another client made of the same load; `nil` when none was asked.
+    /// The figures of another client under the same load; `nil` without `--compare`.
     var comparison: RivalReport?
 
     private enum CodingKeys: String, CodingKey {
@@ -142,15 +142,15 @@ struct BenchReport: Codable, Sendable, Equatable {
         ("p50", 50), ("p75", 75), ("p90", 90), ("p95", 95), ("p99", 99), ("p99.9", 99.9),
     ]
 
-    /// Whether what was sent and what was accepted are worth telling apart.
+    /// Whether the rates of attempts and of accepted responses differ.
     var hasOtherAttempts: Bool { ok < requests }
 
-    /// One line, fields in alphabetical order.
+    /// The report as one line of JSON with sorted members.
     var json: String { jsonLine(self) }
 }
 
 extension BenchReport {
-    /// As wide as they are drawn.
+    /// The bars of the histogram, as wide as they are drawn.
     static func bars(_ latencies: Histogram) -> [Bar] {
         latencies.bars(perDoubling: 8).map { bar in
             Bar(from: micro(bar.lower), to: micro(bar.upper), count: bar.count)
@@ -163,7 +163,7 @@ extension BenchReport {
         let share = Double(max(1, count + totals.unanswered.count))
         started = date.formatted(.iso8601)
         method = plan.order.request.method.rawValue
-        // As a log has it: reports are shown around, and baselines kept.
+        // Redacted as in a log, because reports are shared and baselines kept.
         url = LogEntry(.info, "", url: plan.order.request.path).url ?? ""
         model = Model(plan)
         warmUp = Double(plan.warmUp.microseconds) / 1e6
@@ -228,10 +228,10 @@ extension BenchReport.Point {
 }
 
 extension BenchReport {
-    /// What makes the figures say more of the client than of the server.
+    /// Warnings that the figures say more about the client than about the server.
     ///
-    /// Nothing is said of shares of a run that was too short to take one, nor of a client that was refused as fast as
-    /// it could ask.
+    /// There is no warning about CPU use if the run was too short to measure it, or if the server refused requests as
+    /// fast as the client could send them.
     static func warnings(_ generator: Generator, seconds: Double, ok: UInt64, unsent: UInt64) -> [String] {
         var warnings: [String] = []
         let saysShares = seconds >= shortest && ok > 0
@@ -247,34 +247,33 @@ extension BenchReport {
                     + "\(percent(generator.process)) by the generator")
         }
         if ok > 0, let lag = generator.loopLag["p99"], lag > lagLimit {
-            warnings.append("the generator is the limit: its loop was late by \(text(lag)) (p99)")
+            warnings.append("the generator is the limit: its event loop was late by \(text(lag)) (p99)")
         }
         if let late = generator.lateness?["p99"], late > lagLimit {
-            warnings.append("requests were sent \(text(late)) after their time (p99); latencies count it in")
+            warnings.append("requests were sent \(text(late)) after their time (p99); latencies include the delay")
         }
         if unsent > 0 {
-            warnings.append("\(grouped(unsent)) requests were given up: 100,000 others had no answer yet")
+            warnings.append("\(grouped(unsent)) requests were not sent: 100,000 others were waiting for a response")
         }
         return warnings
     }
 
-    /// What is missing from the figures because the load was cut off, where that may matter: of answers that are not
-    /// slow a few are always on their way.
+    /// A warning about interrupted requests, if they matter: some fast requests are always in flight.
     static func warnings(_ totals: BenchTotals, _ model: BenchPlan.Model) -> [String] {
         let (waited, known) = (totals.unanswered, totals.latencies.maximum)
         if waited.count == 0 || waited.maximum <= known { return [] }
-        var figures = "latencies are without them"
-        if case .open = model { figures = "latencies count what they had waited" }
+        var figures = "latencies do not include them"
+        if case .open = model { figures = "latencies include the time that they had waited" }
         return [
-            "\(grouped(waited.count)) requests had no answer when the load was cut off, "
+            "\(grouped(waited.count)) requests had no response when the load was interrupted, "
                 + "the oldest for \(durationText(nanoseconds: waited.maximum)); \(figures)"
         ]
     }
 
-    /// Seconds: the system counts the use of its cores in hundredths of one.
+    /// In seconds. The system counts CPU use in hundredths of a second.
     private static let shortest = 0.95
 
-    /// Microseconds: a hundredth of a second is what people notice.
+    /// In microseconds. People notice a hundredth of a second.
     private static let lagLimit = 10_000.0
 
     private static func percent(_ share: Double) -> String { fixed(share * 100, 0) + " %" }
@@ -285,7 +284,7 @@ extension BenchReport {
 }
 
 extension Histogram {
-    /// Microseconds by name, with `mean` and `max`.
+    /// The percentiles in microseconds by name, with `mean` and `max`.
     func percentiles(_ percents: [(name: String, percent: Double)]) -> [String: Double] {
         var values = ["mean": rounded(mean / 1000, 1), "max": micro(maximum)]
         for (name, percent) in percents { values[name] = micro(percentile(percent)) }
@@ -293,8 +292,8 @@ extension Histogram {
     }
 }
 
-/// Microseconds with one digit behind the point.
+/// Nanoseconds as microseconds with one decimal.
 func micro(_ nanoseconds: UInt64) -> Double { rounded(Double(nanoseconds) / 1000, 1) }
 
-/// With so many digits behind the point.
+/// A value rounded to a number of decimals.
 func rounded(_ value: Double, _ digits: Int) -> Double { Double(fixed(value, digits)) ?? 0 }

@@ -4,7 +4,7 @@ internal import FerryMeasurement
 internal import FoundationEssentials
 internal import Glibc
 
-/// One measurement: the warm-up, the load, and what is watched beside it.
+/// One measurement: the warm-up, the load, and the figures sampled during it.
 struct BenchRun: Sendable {
     private let plan: BenchPlan
     private let agent: NetworkAgent
@@ -16,8 +16,8 @@ struct BenchRun: Sendable {
         bodies = BodyCheck(plan.bodies)
     }
 
-    /// Ends when the count or the time is reached, or its task is cancelled; what is on its way then is waited for,
-    /// unless it was the latter.
+    /// Ends when the count or the time is reached, and the requests in flight have ended, or when its task is
+    /// cancelled.
     func perform() async -> BenchReport {
         let display = Console.isLive ? BenchDisplay(plan) : nil
         if plan.warmUp > .zero {
@@ -55,12 +55,12 @@ struct BenchRun: Sendable {
 
     private func load(_ recorder: BenchRecorder, requests: Int?, duration: Duration?) -> BenchLoad {
         var request = plan.order.request
-        // Each observer costs; without a schema it would see nothing.
+        // An observer has a cost, and without a schema it would see nothing.
         if request.jsonSchema != nil { request.observers = [DecodingObserver(recorder: recorder)] }
         return BenchLoad(agent: agent, request: request, recorder: recorder, requests: requests, duration: duration)
     }
 
-    /// Looks ten times a second until it is cancelled.
+    /// Samples the figures ten times a second until it is cancelled.
     private func watch(
         _ recorder: BenchRecorder, since start: UInt64, _ display: BenchDisplay?, isWarmUp: Bool
     ) -> Task<BenchTimeline, Never> {
@@ -79,7 +79,7 @@ struct BenchRun: Sendable {
     }
 }
 
-/// All that one measurement found out.
+/// The figures of one measurement.
 struct BenchFigures: Sendable {
     var totals: BenchTotals
     var seconds = 0.0
@@ -91,17 +91,17 @@ struct BenchFigures: Sendable {
     init(_ totals: BenchTotals) { self.totals = totals }
 }
 
-/// `ferry serve` in a process of its own, so that its CPU time is not counted as the client's.
+/// `ferry serve` in its own process, so that its CPU time is not counted as the client's.
 struct BenchServer {
     let url: String
-    /// The server, without a path.
+    /// The base URL of the server, without a path.
     let base: String
     private let process: ChildProcess
 
     init() throws {
         process = try ChildProcess([ownExecutable, "serve", "--until-eof"])
         guard let line = process.readLine(), line.hasPrefix("http") else {
-            throw InputError("the server for the measurement did not start")
+            throw InputError("the server for the measurement could not be started")
         }
         base = line
         url = line + "/hello"
@@ -112,30 +112,30 @@ struct BenchServer {
     }
 }
 
-/// `--compare`: the same load by another client, afterwards and in a process of its own.
+/// `--compare`: repeats the load with another client, in its own process.
 ///
-/// URLSession's is in `FerryBenchmarks`: neither Ferry nor its command links FoundationNetworking.
+/// The URLSession client is in `FerryBenchmarks`: neither Ferry nor its command links FoundationNetworking.
 struct BenchRival: Sendable {
     static let names = ["urlsession"]
 
     private let program: String
 
-    /// `nil` when there is nothing to compare with.
+    /// `nil` without `--compare`.
     init?(_ arguments: ParsedArguments) throws {
         guard let name = arguments.last("compare") else { return nil }
-        guard Self.names.contains(name) else { throw UsageError("--compare knows urlsession, not '\(name)'") }
+        guard Self.names.contains(name) else { throw UsageError("--compare must be urlsession, not '\(name)'") }
         for option in arguments.options.map(\.name) where !Self.allowed.contains(option) {
-            throw UsageError("--compare and --\(option) exclude each other")
+            throw UsageError("--compare and --\(option) cannot be combined")
         }
         let beside = URL(filePath: ownExecutable).deletingLastPathComponent().appending(path: "FerryBenchmarks").path
         let isBeside = FileManager.default.isExecutableFile(atPath: beside)
         guard let program = isBeside ? beside : findProgram("FerryBenchmarks") else {
-            throw InputError("--compare urlsession needs FerryBenchmarks beside ferry (make bench builds it)")
+            throw InputError("--compare urlsession requires FerryBenchmarks next to ferry (make bench builds it)")
         }
         self.program = program
     }
 
-    /// What both clients do alike; conditions and files have nothing to do with it. The other one looks at no body, so
+    /// The options that both clients understand, and those of the output. The other client does not look at bodies, so
     /// there is none to compare with a digest.
     private static let allowed: Set = [
         "compare", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "engine", "request",
@@ -143,7 +143,7 @@ struct BenchRival: Sendable {
         "any-body", "json", "html", "baseline", "fail-if",
     ]
 
-    /// `nil` when its task was cancelled, which ends the other process.
+    /// `nil` if its task was cancelled, which also ends the other process.
     func perform(_ plan: BenchPlan) async throws -> RivalReport? {
         let request = plan.order.request
         let order = RivalOrder(
@@ -159,7 +159,7 @@ struct BenchRival: Sendable {
         else {
             throw InputError("--compare urlsession: FerryBenchmarks ended with \(end.code)")
         }
-        // As Ferry's own is counted.
+        // Count the rate like Ferry's own.
         report.rps = report.seconds > 0 ? rounded(Double(report.ok) / report.seconds, 1) : 0
         return report
     }

@@ -1,6 +1,6 @@
 internal import FerryMeasurement
 
-/// The figures for people.
+/// A report as a table for the terminal.
 struct BenchTable {
     private let report: BenchReport
 
@@ -19,7 +19,7 @@ struct BenchTable {
         let warmUp = report.warmUp > 0 ? ", after \(fixed(report.warmUp, 1)) s of warm-up" : ""
         let perSecond = report.seconds > 0 ? Int64(Double(report.bytes) / report.seconds) : 0
         let counts = "\(grouped(report.requests)) in \(fixed(report.seconds, 2)) s"
-        let cutOff = report.unanswered.map { ", \(grouped($0.count)) more without an answer" } ?? ""
+        let cutOff = report.unanswered.map { ", \(grouped($0.count)) more without a response" } ?? ""
         return line("load", Main.oneLine("\(report.method) \(report.url)"))
             + line("", report.model.title + model + warmUp)
             + line("requests", "\(counts): \(grouped(report.ok)) ok, \(grouped(report.failed)) failed\(cutOff)")
@@ -29,8 +29,8 @@ struct BenchTable {
                     + attempts)
     }
 
-    /// Where all were accepted, requests and answers are the same.
-    private var answers: String { report.hasOtherAttempts ? "accepted answers" : "requests" }
+    /// If all responses were accepted, requests and responses are the same.
+    private var answers: String { report.hasOtherAttempts ? "accepted responses" : "requests" }
 
     private var attempts: String {
         report.hasOtherAttempts ? "; \(grouped(UInt64(report.attemptsPerSecond))) attempts per second" : ""
@@ -38,14 +38,14 @@ struct BenchTable {
 
     private var latency: String {
         let names = BenchReport.percents.map(\.name) + ["max", "mean"]
-        // Without an answer there is no time to tell, and 0 would be a good one.
+        // Without responses there is no latency, and 0 would look like a good one.
         let times = names.map { report.histogram.isEmpty ? "–" : time(report.latency[$0]) }
         return "\n" + row("", names) + Console.bold(row("latency", times))
     }
 
     private var phases: String {
         var text = ""
-        // Those that not every answer had.
+        // The phases that not every response had.
         var rare: [String] = []
         for phase in BenchPhases.Phase.allCases {
             guard let times = report.phases[phase.rawValue] else { continue }
@@ -85,16 +85,16 @@ struct BenchTable {
         fixed(Double(count) / Double(max(1, report.ok)) * 100, count == report.ok ? 0 : 1) + " %"
     }
 
-    /// By their codes, each with what the first of them said.
+    /// A line per code, with the message of the first error.
     static func errors(_ errors: [String: UInt64], _ messages: [String: String]) -> String {
         errors.sorted { $0.key < $1.key }.map { code, count in
-            // What it says may come from a server.
+            // The message may come from a server.
             let message = messages[code].map { ": " + Main.oneLine($0) } ?? ""
             return line("error", "\(code)  \(grouped(count))\(message)")
         }.joined()
     }
 
-    /// What came of each condition; nothing without one.
+    /// The results of the conditions; empty without conditions.
     static func checks(_ checks: [BenchCheck]?) -> String {
         let width = checks?.map(\.condition.count).max() ?? 0
         return (checks ?? []).map { check in
@@ -110,7 +110,7 @@ struct BenchTable {
 
     private func line(_ name: String, _ text: String) -> String { Self.line(name, text) }
 
-    /// Eight cells of it fit into 80 columns, the last of which is left free.
+    /// With this width, eight cells fit into 80 columns, the last of which stays free.
     private static let cellWidth = 8
 
     private func row(_ name: String, _ cells: [String]) -> String {
@@ -124,9 +124,9 @@ struct BenchTable {
     }
 }
 
-/// Ferry's figures beside those of another client.
+/// Ferry's figures next to those of another client.
 struct BenchComparison {
-    /// One figure of both, and how many times the other's it is.
+    /// One figure of both clients, and the ratio of Ferry's to the other's.
     struct Line: Sendable, Equatable {
         let name: String
         let ours: String
@@ -137,7 +137,7 @@ struct BenchComparison {
     let rival: String
     let lines: [Line]
 
-    /// `nil` when there was none.
+    /// `nil` without a comparison.
     init?(_ report: BenchReport) {
         guard let other = report.comparison else { return nil }
         rival = other.name
@@ -148,7 +148,7 @@ struct BenchComparison {
         }
         func time(_ microseconds: Double) -> String { durationText(nanoseconds: UInt64(microseconds * 1000)) }
         lines =
-            [line("answers a second", report.rps, other.rps) { grouped(UInt64($0)) }]
+            [line("responses/s", report.rps, other.rps) { grouped(UInt64($0)) }]
             + ["p50", "p99", "max"].map { line($0, report.latency[$0] ?? 0, other.latency[$0] ?? 0, time) }
             + [
                 line("CPU a request", report.cpu.values.reduce(0, +), other.cpu.values.reduce(0, +)) {
@@ -159,7 +159,7 @@ struct BenchComparison {
             ]
     }
 
-    /// For people.
+    /// A table for the terminal.
     var table: String {
         func row(_ cells: [String]) -> String {
             "  " + cells[0].padded(to: 19, gap: 1)

@@ -1,12 +1,12 @@
 internal import FerryMeasurement
 
-/// One condition of `--fail-if`: a figure, how it compares, and with what.
+/// One condition of `--fail-if`: a figure, a comparison and a limit.
 ///
-/// `p99>250ms` compares with a value; `p99>+10%` with the baseline's figure and a tenth of it; `failed>1%` with a share
-/// of the requests.
+/// `p99>250ms` compares with a value; `p99>+10%` with 110 % of the baseline's figure; `failed>1%` with a share of the
+/// requests.
 struct BenchThreshold: Sendable, Equatable {
     enum Comparison: String, Sendable, CaseIterable {
-        // The longer ones first, as they are looked for in this order.
+        // The longer ones first, because they are tried in this order.
         case atLeast = ">="
         case atMost = "<="
         case above = ">"
@@ -23,15 +23,15 @@ struct BenchThreshold: Sendable, Equatable {
     }
 
     enum Limit: Sendable, Equatable {
-        /// In the unit of the figure.
+        /// A value in the unit of the figure.
         case value(Double)
-        /// Of the baseline's figure, as a change of so many parts of it.
+        /// A relative change against the baseline's figure: 0.1 for 10 % more.
         case change(Double)
-        /// Of all requests.
+        /// A share of all requests, from 0 to 1.
         case share(Double)
     }
 
-    /// As it was written, without blanks.
+    /// The condition as written, without blanks.
     let text: String
     let figure: Figure
     let comparison: Comparison
@@ -53,14 +53,14 @@ struct BenchThreshold: Sendable, Equatable {
         }
         let name = String(text[..<sign])
         guard let figure = Figure.named(name) else {
-            throw UsageError("--fail-if: unknown figure '\(name)'; there are \(Figure.names.joined(separator: ", "))")
+            throw UsageError("--fail-if: unknown figure '\(name)'; known are \(Figure.names.joined(separator: ", "))")
         }
         self.figure = figure
         self.comparison = comparison
         limit = try Self.limit(String(rest.dropFirst(comparison.rawValue.count)), of: figure, in: text)
     }
 
-    /// What a report says to it; `nil` where it is about a baseline, and there is none.
+    /// Checks a report. `nil` if the condition needs a baseline and there is none.
     func check(_ report: some BenchMeasurement, baseline: BenchReport? = nil) -> BenchCheck? {
         let found = report.value(of: figure)
         var limit: Double
@@ -86,13 +86,13 @@ struct BenchThreshold: Sendable, Equatable {
         if limit.hasSuffix("%"), let percent = Self.number(limit.dropLast()) {
             if isSigned { return .change(percent / 100) }
             if figure.isShareOfRequests { return .share(percent / 100) }
-            throw UsageError("--fail-if: '\(text)' wants +\(limit) or -\(limit), against the baseline")
+            throw UsageError("--fail-if: '\(text)' must be +\(limit) or -\(limit), a change against the baseline")
         }
         if !isSigned, let value = figure.unit.value(of: limit) { return .value(value) }
-        throw UsageError("--fail-if: '\(text)': '\(limit)' is no \(figure.unit.what)")
+        throw UsageError("--fail-if: '\(text)': '\(limit)' is not a \(figure.unit.what)")
     }
 
-    /// No `nan` or `inf`, which a `Double` takes for numbers.
+    /// A finite number: `Double` also parses `nan` and `inf`.
     static func number(_ text: some StringProtocol) -> Double? {
         guard let number = Double(String(text)), number.isFinite else { return nil }
         return number
@@ -100,13 +100,13 @@ struct BenchThreshold: Sendable, Equatable {
 }
 
 extension BenchThreshold {
-    /// A figure of a report that a condition may be about.
+    /// A figure of a report that conditions can use.
     struct Figure: Sendable, Equatable {
         enum Unit: Sendable, Equatable {
-            /// Microseconds; written with `us`, `µs`, `ms` or `s`.
+            /// Microseconds, written with `us`, `µs`, `ms` or `s`.
             case time
             case count
-            /// Kilobytes; written with `KB`, `MB` or `GB`.
+            /// Kilobytes, written with `KB`, `MB` or `GB`.
             case memory
         }
 
@@ -141,7 +141,7 @@ extension BenchThreshold {
 }
 
 extension BenchThreshold.Figure.Unit {
-    /// What a text of this unit is called in messages.
+    /// The name of the unit in messages.
     var what: String {
         switch self {
         case .time: "time, such as 250ms"
@@ -150,7 +150,7 @@ extension BenchThreshold.Figure.Unit {
         }
     }
 
-    /// `nil` when the text is not of it.
+    /// Parses a value with its unit; `nil` if the text has another form.
     func value(of text: String) -> Double? {
         let units: [(String, Double)] =
             switch self {
@@ -165,9 +165,9 @@ extension BenchThreshold.Figure.Unit {
     }
 }
 
-/// What conditions may be about.
+/// A measurement that conditions can check.
 protocol BenchMeasurement {
-    /// What a share is a share of.
+    /// The number of requests, of which `failed>1%` is a share.
     var requests: UInt64 { get }
 
     func value(of figure: BenchThreshold.Figure) -> Double

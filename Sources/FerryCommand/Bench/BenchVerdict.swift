@@ -1,7 +1,7 @@
 internal import FerryMeasurement
 internal import FoundationEssentials
 
-/// What `--baseline` and `--fail-if` ask for.
+/// The conditions of `--fail-if` and the report of `--baseline`.
 struct BenchVerdict: Sendable {
     let thresholds: [BenchThreshold]
     private let baseline: BenchReport?
@@ -12,8 +12,8 @@ struct BenchVerdict: Sendable {
             try BenchBaseline.report(at: path)
         }
         for threshold in thresholds where threshold.needsBaseline {
-            guard let baseline else { throw UsageError("--fail-if '\(threshold.text)' needs --baseline") }
-            // Any part of nothing is nothing: the condition would hold always, or never.
+            guard let baseline else { throw UsageError("--fail-if '\(threshold.text)' requires --baseline") }
+            // Any percentage of 0 is 0: the condition would hold always, or never.
             if baseline.value(of: threshold.figure) == 0 {
                 throw UsageError("--fail-if '\(threshold.text)': \(threshold.figure.name) is 0 in the baseline")
             }
@@ -26,23 +26,23 @@ struct BenchVerdict: Sendable {
         self.baseline = baseline
     }
 
-    /// What came of each condition, and a warning where the baseline is of something else.
+    /// Checks the conditions, and adds a warning if the baseline has another load.
     func judge(_ report: inout BenchReport) {
         if let baseline, let warning = BenchBaseline.warning(report, baseline) { report.warnings.append(warning) }
         if !thresholds.isEmpty { report.checks = thresholds.compactMap { $0.check(report, baseline: baseline) } }
     }
 
-    /// Whether it is for the conditions to say how much of a figure is too much.
+    /// Whether a condition decides how much of a figure is too much.
     func decides(on figure: String) -> Bool { thresholds.contains { $0.figure.name == figure } }
 }
 
-/// How a load ends: what the exit code says, the page says too.
+/// The outcome of a load: its exit code, and its word on the page.
 struct BenchRuling: Sendable, Equatable {
     let exitCode: ExitCode
-    /// Whether failures or wrong bodies have part in it; conditions may let some of them pass.
+    /// Whether failures or wrong bodies caused it; conditions may tolerate some of them.
     let blamesFailures: Bool
 
-    /// `mustBeRight` says whether a wrong body fails the load.
+    /// Judges a report. `mustBeRight` says whether a wrong body fails the load.
     init(_ report: BenchReport, _ verdict: BenchVerdict, mustBeRight: Bool, wasInterrupted: Bool = false) {
         let missed = (report.checks ?? []).filter { $0.verdict == .failed }
         let fails = report.failed > 0 && !verdict.decides(on: "failed")
@@ -64,7 +64,7 @@ struct BenchRuling: Sendable, Equatable {
         return report.failedBy.status == report.failed ? .statusNotAccepted : .transferFailed
     }
 
-    /// For the page.
+    /// The outcome in one word, for the page.
     var word: String {
         switch exitCode {
         case .success: "ok"
@@ -74,35 +74,35 @@ struct BenchRuling: Sendable, Equatable {
     }
 }
 
-/// What came of one condition of `--fail-if`, of one that is met too: who reads a report sees what it was held to.
+/// The result of one condition of `--fail-if`. Reports also list the conditions that passed.
 ///
-/// Times are microseconds, memory is kilobytes.
+/// Times are in microseconds, memory is in kilobytes.
 struct BenchCheck: Codable, Sendable, Equatable {
     enum Verdict: String, Codable, Sendable {
-        /// The condition does not hold.
+        /// The condition does not hold, so the load passes.
         case ok
         case failed
     }
 
-    /// As it was written, without blanks.
+    /// The condition as written, without blanks.
     var condition: String
-    /// Its name.
+    /// The name of the figure.
     var figure: String
-    /// What it is.
+    /// The measured value.
     var value: Double
-    /// What it is compared with, a change or a share worked out.
+    /// The limit as an absolute value, also for a change or a share.
     var limit: Double
-    /// The same figure of the baseline; `nil` where the condition is not about it.
+    /// The same figure of the baseline; `nil` if the condition does not use it.
     var baseline: Double?
     var verdict: Verdict
 
-    /// For standard error and the page; `nil` when all is well.
+    /// The text for standard error and the page; `nil` if the check passed.
     var complaint: String? {
         if verdict == .ok { return nil }
         return "\(condition): \(figure) is \(shown(value))\(baseline.map { ", the baseline has \(shown($0))" } ?? "")"
     }
 
-    /// For a row of its own.
+    /// The text for a row of the table.
     var explanation: String {
         "\(figure) is \(shown(value)), the limit \(shown(limit))"
             + (baseline.map { ", the baseline has \(shown($0))" } ?? "")
@@ -113,7 +113,7 @@ struct BenchCheck: Codable, Sendable, Equatable {
     }
 }
 
-/// The report of an earlier run, which conditions compare with.
+/// Reads the report of an earlier run for `--baseline`.
 enum BenchBaseline {
     private struct Version: Decodable {
         var version: Int
@@ -122,19 +122,19 @@ enum BenchBaseline {
     static func report(at path: String) throws(InputError) -> BenchReport {
         guard let data = try? Data(contentsOf: URL(filePath: path)) else { throw InputError("\(path): cannot be read") }
         let decoder = JSONDecoder()
-        // First, as the members of another version may be others, or mean something else.
+        // First, because another version may have other members, or members with another meaning.
         if let version = try? decoder.decode(Version.self, from: data).version, version != BenchReport.version {
-            throw InputError("\(path): is of version \(version), and this ferry compares with \(BenchReport.version)")
+            throw InputError("\(path): has version \(version); this ferry reads version \(BenchReport.version)")
         }
         do {
             return try decoder.decode(BenchReport.self, from: data)
         } catch {
-            throw InputError("\(path): is not what ferry bench --json writes")
+            throw InputError("\(path): is not the output of ferry bench --json")
         }
     }
 
-    /// That it is of another load, and in what; `nil` when it is of the same. The server may be another one, or the
-    /// same on another port.
+    /// A warning with the differences if the baseline has another load; `nil` if it has the same. The server and its
+    /// port may differ.
     static func warning(_ report: BenchReport, _ baseline: BenchReport) -> String? {
         var differences: [String] = []
         func compare(_ own: String, _ other: String) {
@@ -143,7 +143,7 @@ enum BenchBaseline {
         compare(report.method, baseline.method)
         compare(path(report.url), path(baseline.url))
         compare(load(report.model), load(baseline.model))
-        return differences.isEmpty ? nil : "the baseline is of another load: \(differences.joined(separator: "; "))"
+        return differences.isEmpty ? nil : "the baseline has another load: \(differences.joined(separator: "; "))"
     }
 
     private static func load(_ model: BenchReport.Model) -> String {
@@ -151,7 +151,7 @@ enum BenchBaseline {
         return model.rate.map { "\($0) a second" } ?? model.kind
     }
 
-    /// Without the server, and without the query, whose values reports leave out.
+    /// The path without server and query; reports leave out the values of the query.
     private static func path(_ url: String) -> String {
         let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]
         let path = rest.drop { $0 != "/" && $0 != "?" && $0 != "#" }.prefix { $0 != "?" && $0 != "#" }

@@ -2,14 +2,14 @@ internal import Ferry
 internal import Glibc
 internal import Synchronization
 
-/// Tells bodies that are not as they should be.
+/// Detects wrong bodies. Thread-safe.
 final class BodyCheck: Sendable {
     enum Rule: Sendable, Equatable {
-        /// Every byte like the first body that came.
+        /// Equal to the first body.
         case likeFirst
-        /// Of this digest, in 64 lower-case hexadecimal digits.
+        /// With this SHA-256, in 64 lower-case hexadecimal digits.
         case digest(String)
-        /// Any body will do.
+        /// Bodies are not compared.
         case none
     }
 
@@ -45,9 +45,9 @@ extension BodyCheck.Rule {
             self = arguments.has("any-body") ? .none : .likeFirst
             return
         }
-        if arguments.has("any-body") { throw UsageError("--expect-sha256 and --any-body exclude each other") }
+        if arguments.has("any-body") { throw UsageError("--expect-sha256 and --any-body cannot be combined") }
         guard SHA256.isHexadecimal(text) else {
-            throw UsageError("--expect-sha256 wants 64 hexadecimal digits, not '\(text)'")
+            throw UsageError("--expect-sha256 must be 64 hexadecimal digits, not '\(text)'")
         }
         self = .digest(text.lowercased())
     }

@@ -2,18 +2,19 @@ internal import Ferry
 internal import FerryMeasurement
 internal import FerryTransport
 
-/// One loop's share of the load, sent and counted on the loop's own thread.
+/// One event loop's share of the load, sent and counted on the loop's own thread.
 ///
 /// A response is recorded and the next request submitted in the same turn of the loop. In the open model the loop's
-/// clock says when a request is due. Each goes out then; where the loop is late, all that have become due go out.
+/// clock says when a request is due. If the loop is late, it sends all requests that have become due.
 ///
-/// Sendable because all that changes belongs to the loop's thread, where ``perform()`` brings every access.
+/// Sendable because all mutable state belongs to the loop's thread, on which ``perform()`` runs every access.
 final class LoopLoad: LoopSenderReceiver, @unchecked Sendable {
     /// When the next request is sent.
     enum Model: Sendable {
-        /// As soon as the one before it is answered, `senders` at once.
+        /// Each of `senders` sends its next request after its last response.
         case closed(senders: Int, tickets: BenchTickets)
-        /// At the times of a schedule: of those of `stride` loops this one sends the numbers that begin with `first`.
+        /// At the times of a schedule, which `stride` loops share: this one sends `first` and every `stride`th after
+        /// it.
         case open(ArrivalSchedule, first: Int, stride: Int, mostInFlight: Int)
     }
 
@@ -24,22 +25,22 @@ final class LoopLoad: LoopSenderReceiver, @unchecked Sendable {
     private let recorder: BenchRecorder
     private let stripe: Int
 
-    /// When each place has sent, or in the open model, when that was due.
+    /// When each place sent its request or, in the open model, when the request was due.
     private var starts: [UInt64] = []
-    /// Places of the open model that have nothing on its way.
+    /// Places of the open model without a request in flight.
     private var free: [Int] = []
     private var inFlight = 0
     /// The number of the next request of the open model.
     private var next = 0
-    /// What the clock is set to, and whether that was yet to come.
+    /// The time that the clock is set to, and whether it was in the future then.
     private var alarm: (time: UInt64, wasAhead: Bool) = (0, false)
     private var isStopped = false
     private var hasBegun = false
     private var whenDone: CheckedContinuation<Void, Never>?
 
-    /// Requests sent in a row before the loop looks at its sockets again.
+    /// The number of requests sent before the loop looks at its sockets again.
     private static let mostInRow = 64
-    /// Nanoseconds between two looks at how late the loop is.
+    /// Nanoseconds between two measurements of the loop's lag.
     private static let lookInterval: UInt64 = 20_000_000
 
     init(
@@ -54,7 +55,7 @@ final class LoopLoad: LoopSenderReceiver, @unchecked Sendable {
         sender = LoopSender(request, by: agent, on: clock)
     }
 
-    /// Sends the whole share and waits until all of it is answered. When the task is cancelled, what is on its way is.
+    /// Sends the whole share and waits for all results. If the task is cancelled, the requests in flight are too.
     func perform() async {
         sender.attach(self)
         await withTaskCancellationHandler {
@@ -105,7 +106,7 @@ final class LoopLoad: LoopSenderReceiver, @unchecked Sendable {
         clock.wake(at: time)
     }
 
-    /// Here and not in the caller's thread: nothing is sent after it that it does not cancel.
+    /// On the loop's thread, so that no request is sent after the cancellation.
     private func stop() {
         isStopped = true
         agent.cancelAll()
@@ -139,7 +140,7 @@ final class LoopLoad: LoopSenderReceiver, @unchecked Sendable {
         guard let refusal = sender.send(place) else { return }
         inFlight -= 1
         record(refusal, place)
-        // In the next turn: one refusal after another would keep the loop from all else.
+        // In the next turn: a series of refusals would otherwise block the loop.
         inFlight += 1
         Task(executorPreference: clock.executor) {
             self.inFlight -= 1
@@ -182,7 +183,7 @@ final class LoopLoad: LoopSenderReceiver, @unchecked Sendable {
         let nanoseconds = monotonicNanoseconds() - starts[place]
         switch result {
         case .success(let response): recorder.record(response, nanoseconds: nanoseconds, stripe: stripe)
-        // Only ctrl-C cancels; what it cut off is nobody's fault, but may be the slowest of all.
+        // Only ctrl-C cancels. An interrupted request has not failed, but may be the slowest of all.
         case .failure(let error) where error.code == .cancelled:
             recorder.recordUnanswered(nanoseconds, stripe: stripe)
         case .failure(let error): recorder.record(error, stripe: stripe)

@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// `ferry bench --plan`: plans as the unit of load.
 enum PlanBench {
-    /// The rest is said by the plan.
+    /// The options that `--plan` can be combined with; the plan has the rest.
     private static let allowed: Set = [
         "plan", "base", "var", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "engine",
         "json", "html", "fail-if", "help", "http-cache", "cache-dir",
@@ -13,10 +13,10 @@ enum PlanBench {
 
     static func run(_ path: String, _ arguments: ParsedArguments) async throws -> ExitCode {
         for option in BenchCommand.allOptions.map(\.name) where !allowed.contains(option) && arguments.has(option) {
-            throw UsageError("--plan and --\(option) exclude each other")
+            throw UsageError("--plan and --\(option) cannot be combined")
         }
         if let operand = arguments.operands.first {
-            throw UsageError("--plan and a URL ('\(operand)') exclude each other")
+            throw UsageError("--plan and a URL ('\(operand)') cannot be combined")
         }
         let load = try BenchPlan(arguments)
         try checkFigures(of: load.verdict)
@@ -26,7 +26,7 @@ enum PlanBench {
         raiseDescriptorLimit()
         let server = try plan.base == nil && base == nil ? BenchServer() : nil
         defer { server?.stop() }
-        // A variable without a value shows here, and not in each of thousands of runs.
+        // Report a variable without a value here, not in each of thousands of runs.
         let plain =
             if let base = server?.base ?? base {
                 try PlanStart(plan, values: values, base: base)
@@ -49,10 +49,10 @@ enum PlanBench {
         guard let other = verdict.thresholds.first(where: { !figures.contains($0.figure.name) }) else { return }
         let known = BenchThreshold.Figure.names.filter(figures.contains)
         throw UsageError(
-            "--fail-if '\(other.text)': of a plan there are \(known.joined(separator: ", ")), not \(other.figure.name)")
+            "--fail-if '\(other.text)': plans have \(known.joined(separator: ", ")), not \(other.figure.name)")
     }
 
-    /// Ends when the count or the time is reached, or its task is cancelled.
+    /// Ends when the count or the time is reached, or when its task is cancelled.
     static func perform(_ start: PlanStart, _ load: BenchPlan) async -> PlanBenchSummary {
         var configuration = start.configuration
         configuration.eventLoopCount = load.loops
@@ -82,7 +82,7 @@ enum PlanBench {
         return summary
     }
 
-    /// Looks ten times a second until it is cancelled.
+    /// Samples the figures ten times a second until it is cancelled.
     private static func watch(
         _ recorder: PlanBenchRecorder, since begin: UInt64, duration: Duration?
     ) -> Task<BenchTimeline, Never> {
@@ -105,12 +105,12 @@ enum PlanBench {
         let tickets = BenchTickets(start: monotonicNanoseconds(), requests: requests, duration: duration)
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<load.concurrency {
-                // On the loops' own threads: a response and the request after it are one turn of a loop.
+                // On the loops' threads: a response and the next request then share one turn of a loop.
                 group.addTask(executorPreference: agent.taskExecutor) {
                     while tickets.take() && !Task.isCancelled {
                         guard let again = try? start.again() else { return }
                         let report = await PlanRun(again).perform(by: agent)
-                        // Only ctrl-C cancels; what it cut off is nobody's fault, but may be the slowest of all.
+                        // Only ctrl-C cancels. An interrupted request has not failed, but may be the slowest of all.
                         recorder.record(report, wasCutOff: Task.isCancelled && !report.isOK)
                     }
                 }
@@ -119,7 +119,7 @@ enum PlanBench {
     }
 }
 
-/// Takes down how plans went.
+/// Records the results of plans. Thread-safe.
 final class PlanBenchRecorder: Sendable {
     private let state: Mutex<PlanBenchTotals>
     private let places: [String: Int]
@@ -156,7 +156,7 @@ final class PlanBenchRecorder: Sendable {
 }
 
 extension BenchErrors {
-    /// Those of all requests that failed, or what ended the run where none did.
+    /// Records the errors of all failed requests, or the error that ended the run if no request failed.
     fileprivate mutating func record(_ report: PlanReport) {
         let failed = report.rows.filter { $0.state == .failed }
         for row in failed {
@@ -166,7 +166,7 @@ extension BenchErrors {
     }
 }
 
-/// What was seen of plans so far.
+/// The results of plans so far.
 struct PlanBenchTotals: Sendable {
     struct Step: Sendable {
         let name: String
@@ -176,11 +176,11 @@ struct PlanBenchTotals: Sendable {
 
     var latencies = Histogram()
     var failed: UInt64 = 0
-    /// How long those had run that ctrl-C has cut off; neither ok nor failed.
+    /// How long interrupted plans had run; they count as neither ok nor failed.
     var unfinished = Histogram()
-    /// One for each request of the plan, however often it runs in it.
+    /// One for each request of the plan, however often the plan runs it.
     var steps: [Step]
     var firstFailure = ExitCode.success
-    /// Of requests, and of what ended a run without being one's fault.
+    /// Errors of requests, and errors that ended a run without a failed request.
     var errors = BenchErrors()
 }

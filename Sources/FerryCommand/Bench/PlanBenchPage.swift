@@ -1,7 +1,7 @@
 internal import Ferry
 internal import FerryMeasurement
 
-/// The figures of a load of plans as one page that needs nothing else.
+/// The figures of a load of plans as a self-contained HTML page.
 struct PlanBenchPage {
     private let summary: PlanBenchSummary
     private let exitCode: ExitCode
@@ -60,7 +60,7 @@ struct PlanBenchPage {
             </header>
             <div class="tiles">
             \(tile("plans a second", fixed(summary.rate(summary.totals.latencies.count), 1)))
-            \(tile("accepted answers a second", grouped(UInt64(summary.rate(summary.accepted)))))
+            \(tile("accepted responses per second", grouped(UInt64(summary.rate(summary.accepted)))))
             \(tile("median of a plan", times(summary.totals.latencies)[0]))
             \(tile("failed plans", grouped(summary.totals.failed)))
             </div>
@@ -91,7 +91,7 @@ struct PlanBenchPage {
                 + totals.steps.map { row(HTMLText.escaped($0.name), $0.latencies, $0.failed) })
     }
 
-    /// Without an answer there is no time to tell, and 0 would be a good one.
+    /// Without responses there is no latency, and 0 would look like a good one.
     private func times(_ latencies: Histogram) -> [String] {
         (BenchReport.percents.map { latencies.percentile($0.percent) } + [latencies.maximum])
             .map { latencies.count == 0 ? "–" : durationText(nanoseconds: $0) }

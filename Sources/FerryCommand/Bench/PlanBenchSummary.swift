@@ -6,11 +6,11 @@ struct PlanBenchSummary: Sendable {
     let name: String
     var warmUp = Duration.zero
     let totals: PlanBenchTotals
-    /// How whole runs went over time.
+    /// The figures of whole runs over time.
     var windows: [BenchWindow] = []
     let nanoseconds: UInt64
     let usage: ProcessUsage
-    /// What came of `--fail-if`; `nil` without one.
+    /// The results of `--fail-if`; `nil` without conditions.
     private(set) var checks: [BenchCheck]?
 
     var runs: UInt64 { totals.latencies.count + totals.failed }
@@ -20,23 +20,23 @@ struct PlanBenchSummary: Sendable {
 
     func rate(_ count: UInt64) -> Double { seconds > 0 ? Double(count) / seconds : 0 }
 
-    /// Holds it to the conditions of `--fail-if`.
+    /// Checks the conditions of `--fail-if`.
     mutating func judge(by verdict: BenchVerdict) {
         if !verdict.thresholds.isEmpty { checks = verdict.thresholds.compactMap { $0.check(self) } }
     }
 
-    /// By the first run that failed, unless conditions say how many may.
+    /// The exit code of the first failed run, unless conditions say how many runs may fail.
     func exitCode(_ verdict: BenchVerdict) -> ExitCode {
         if (checks ?? []).contains(where: { $0.verdict == .failed }) { return .validationFailed }
         return totals.failed == 0 || verdict.decides(on: "failed") ? .success : totals.firstFailure
     }
 
-    /// For people: a line for the plan and one for each request, as wide as the terminal has columns. Where there are
-    /// few of them, long names are cut and some percentiles are left out.
+    /// The table for the terminal: a line for the plan and one for each request. On a narrow terminal, long names are
+    /// cut and some percentiles are left out.
     func table(columns: Int) -> String {
         let names = ([name] + totals.steps.map(\.name)).map { TerminalText.cut(Main.oneLine($0), to: columns * 3 / 10) }
         let width = max(4, names.map(TerminalText.width).max() ?? 0)
-        // The last column is left free: some terminals go to the next line as soon as it is written to.
+        // The last column stays free: some terminals wrap as soon as it is written to.
         let room = (columns - 1 - 2 - width - 2 * Self.countWidth) / Self.timeWidth
         let shown = Set(["max", "p50", "p99", "p90", "p95", "p75", "p99.9"].prefix(room))
         let percents = BenchReport.percents.filter { shown.contains($0.name) }
@@ -47,7 +47,7 @@ struct PlanBenchSummary: Sendable {
         }
         func line(_ name: String, _ latencies: Histogram, _ failed: UInt64) -> String {
             let times = percents.map { latencies.percentile($0.percent) } + [latencies.maximum]
-            // Without an answer there is no time to tell, and 0 would be a good one.
+            // Without responses there is no latency, and 0 would look like a good one.
             return line(
                 name, [grouped(latencies.count + failed), grouped(failed)],
                 times.map { latencies.count == 0 ? "–" : durationText(nanoseconds: $0) })
@@ -71,7 +71,7 @@ struct PlanBenchSummary: Sendable {
     private static let countWidth = 10
     private static let timeWidth = 9
 
-    /// One line, fields in alphabetical order, as `Schemas/plan-bench-report.schema.json` says.
+    /// The report as one line of JSON with sorted members, as described by `Schemas/plan-bench-report.schema.json`.
     var json: String { jsonLine(self) }
 }
 
@@ -132,10 +132,10 @@ extension PlanBenchSummary: Encodable {
 }
 
 extension PlanBenchSummary: BenchMeasurement {
-    /// A share is one of the runs.
+    /// The number of runs, of which `failed>1%` is a share.
     var requests: UInt64 { runs }
 
-    /// Of whole runs, but for `rps`: requests are what two plans have in common.
+    /// A figure of whole runs, except `rps`, which counts requests so that different plans can be compared.
     func value(of figure: BenchThreshold.Figure) -> Double {
         switch figure.name {
         case "rps": rate(accepted)

@@ -1,7 +1,7 @@
 internal import Ferry
 
-/// What a command line of curl asks for. Whatever is not understood of it is an error: a load that leaves out a part of
-/// the request would be another one.
+/// A parsed curl command line. Anything that is not understood is an error, because a load without a part of the
+/// request would be a different load.
 struct CurlCommandLine: Sendable, Equatable {
     struct Field: Sendable, Equatable {
         let name: String
@@ -11,9 +11,9 @@ struct CurlCommandLine: Sendable, Equatable {
     var url = ""
     var method: String?
     var headers: [Field] = []
-    /// The one that `-b` has made.
+    /// The field that `-b` has created.
     private var cookieField: Int?
-    /// Fields that curl adds by itself and was told not to; in lower case.
+    /// Fields that curl would add itself, but was told not to; in lower case.
     var removed: Set<String> = []
     var body: [UInt8]?
     var contentType: String?
@@ -23,7 +23,7 @@ struct CurlCommandLine: Sendable, Equatable {
     var credentials: Credentials?
     var usesDigest = false
     var bearer: String?
-    /// Empty for none at all.
+    /// Empty for none.
     var userAgent: String?
     var isInsecure = false
     var isCompressed = false
@@ -43,7 +43,7 @@ struct CurlCommandLine: Sendable, Equatable {
     var knowsHTTP2 = false
     var requiresTLS13 = false
 
-    /// `reading` gives the content of a file that the command line names.
+    /// `reading` returns the content of a file that the command line names.
     init(_ text: String, reading: (String) throws -> [UInt8]) throws {
         var words = try ShellWords.split(text)[...]
         guard let program = words.popFirst(), program == "curl" || program.hasSuffix("/curl") else {
@@ -73,7 +73,8 @@ struct CurlCommandLine: Sendable, Equatable {
         if !url.contains("://") { url = "http://" + url }
     }
 
-    /// The options in one word, `-sSXPOST` being three, with their values, which may be the next word. None in others.
+    /// The options in one word (`-sSXPOST` has three), with their values, which may be the next word. Empty for other
+    /// words.
     private static func options(
         _ word: String, _ words: inout ArraySlice<String>
     ) throws(UsageError) -> [(name: String, value: String)] {
@@ -124,7 +125,7 @@ struct CurlCommandLine: Sendable, Equatable {
             guard value.contains("=") else {
                 throw UsageError("\(name) '\(value)' names a file, which is not supported")
             }
-            // One field for all of them, as RFC 6265, 5.4 wants it.
+            // One field for all of them, as RFC 6265, 5.4 requires.
             if let cookie = cookieField {
                 headers[cookie] = Field(name: "Cookie", value: headers[cookie].value + ";" + value)
             } else {
@@ -153,7 +154,7 @@ struct CurlCommandLine: Sendable, Equatable {
         }
     }
 
-    /// `Name: value`; `Name:` takes away curl's own, `Name;` has no value.
+    /// `Name: value`; `Name:` removes curl's own field, and `Name;` has an empty value.
     private mutating func add(header text: String) throws(UsageError) {
         if text.hasPrefix("@") { throw UsageError("header fields from a file ('\(text)') are not supported") }
         if let colon = text.firstIndex(of: ":"), colon != text.startIndex {
@@ -171,7 +172,7 @@ struct CurlCommandLine: Sendable, Equatable {
         }
     }
 
-    /// `FILE` or `FILE:PASSWORD`; a colon of the file's own has a backslash in front of it.
+    /// `FILE` or `FILE:PASSWORD`; a colon in the file name is escaped with a backslash.
     private mutating func take(certificate text: String) throws(UsageError) {
         if text.hasPrefix("pkcs11:") { throw UsageError("certificates from pkcs11: are not supported") }
         var file = ""
@@ -191,14 +192,14 @@ struct CurlCommandLine: Sendable, Equatable {
         certificate = file
     }
 
-    /// The URL without an address of IPv6, whose brackets stand for themselves.
+    /// The URL without an IPv6 address, whose brackets are literal.
     private static func withoutAddress(_ url: String) -> String {
         let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
         let end = url[start...].firstIndex { "/?#".contains($0) } ?? url.endIndex
         guard let open = url[start..<end].firstIndex(of: "["), let close = url[open..<end].firstIndex(of: "]") else {
             return url
         }
-        // The zone behind a percent sign may be any name.
+        // The zone after a percent sign may be any name.
         let address = url[url.index(after: open)..<close].prefix { $0 != "%" }
         guard address.contains(":"), address.allSatisfy({ $0.isHexDigit || ":.".contains($0) }) else { return url }
         return String(url[..<open] + url[url.index(after: close)...])
@@ -230,7 +231,7 @@ struct CurlCommandLine: Sendable, Equatable {
 }
 
 extension CurlCommandLine {
-    /// Several are joined by `&`, those of `--json` by nothing.
+    /// Several values are joined by `&`, those of `--json` are concatenated.
     mutating func add(
         data value: String, _ meaning: CurlOption.Meaning, _ reading: (String) throws -> [UInt8]
     ) throws {
@@ -254,7 +255,7 @@ extension CurlCommandLine {
         }
     }
 
-    /// The text itself, or the file behind an `@`.
+    /// The text itself, or the content of the file after an `@`.
     private static func content(_ value: String, _ reading: (String) throws -> [UInt8]) throws -> [UInt8] {
         guard value.hasPrefix("@") else { return Array(value.utf8) }
         let path = String(value.dropFirst())
@@ -273,7 +274,7 @@ extension CurlCommandLine {
         return Array((name.isEmpty ? "" : name + "=").utf8) + encoded(content)
     }
 
-    /// A blank is a plus sign.
+    /// A blank becomes a plus sign.
     private static func encoded(_ bytes: [UInt8]) -> [UInt8] {
         let words = bytes.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         return Array(words.map { PercentEncoding.encoded($0) }.joined(separator: [UInt8(ascii: "+")]))

@@ -1,11 +1,11 @@
-/// The options of curl that are understood; curl(1) says what they do.
+/// The supported options of curl; see curl(1).
 struct CurlOption: Sendable {
     enum Meaning: Sendable {
         case method, header, data, dataRaw, dataBinary, dataURLEncoded, json, query, head, user, digest, bearer
         case userAgent, referer, cookie, insecure, compressed, location, maxRedirects, maxTime, connectTimeout, proxy
         case noProxy, proxyUser, authorities, certificate, key, keyPassword, http2, http2PriorKnowledge, tls13, retries
         case form, formString, url
-        /// It changes only what curl shows, or what is so anyway.
+        /// It changes only curl's output, or is the default anyway.
         case nothing
     }
 
@@ -19,7 +19,7 @@ struct CurlOption: Sendable {
         takesValue = value
     }
 
-    /// With its dashes.
+    /// The option with this name, including its dashes.
     static func named(_ name: String) -> CurlOption? { all.first { $0.names.contains(name) } }
 
     private static let all = [
@@ -67,7 +67,7 @@ struct CurlOption: Sendable {
     ]
 }
 
-/// One part of a form, as `-F` and `--form-string` of curl give it.
+/// One part of a form, as with `-F` and `--form-string` of curl.
 struct CurlFormPart: Sendable, Equatable {
     enum Content: Sendable, Equatable {
         case text(String)
@@ -77,19 +77,19 @@ struct CurlFormPart: Sendable, Equatable {
 
     var name: String
     var content: Content
-    /// `nil` for the file's own, and for text without one.
+    /// `nil` for the file's own name, and for text without one.
     var filename: String?
     var type: String?
 
-    /// `name=value`, taken as it is.
+    /// `name=value`, used literally.
     init(string text: String) throws(UsageError) {
         let (name, value) = try Self.split(text, "--form-string")
         self.name = name
         content = .text(value)
     }
 
-    /// `name=text`, `name=@file` or `name=<file`, behind which `;type=` and `;filename=` may follow. Parts in parts,
-    /// several files in one, and what curl adds by other words are refused.
+    /// `name=text`, `name=@file` or `name=<file`, optionally followed by `;type=` and `;filename=`. Nested parts,
+    /// several files in one part, and other suffixes of curl are refused.
     init(_ text: String, reading: (String) throws -> [UInt8]) throws {
         let (name, value) = try Self.split(text, "-F")
         self.name = name
@@ -121,7 +121,7 @@ struct CurlFormPart: Sendable, Equatable {
                 throw UsageError("-F '\(text)': ';\(word)' is not supported")
             }
         }
-        // As curl does: of text that a file holds the name is not asked for, and a name tells the type.
+        // Like curl: text from a file has no file name, and a file name determines the type.
         if sign == "<" { filename = nil }
         if type == nil, sign == "@" || filename != nil { type = Self.type(of: filename ?? first) }
     }
@@ -133,7 +133,8 @@ struct CurlFormPart: Sendable, Equatable {
         return (String(text[..<equals]), String(text[text.index(after: equals)...]))
     }
 
-    /// What semicolons part. In double quotes they do not, and a backslash there takes what follows as it is.
+    /// The parts between semicolons. In double quotes a semicolon does not separate, and a backslash escapes the next
+    /// character.
     private static func words(_ text: Substring, _ whole: String) throws(UsageError) -> [String] {
         var words = [""]
         var isQuoted = false
@@ -152,7 +153,7 @@ struct CurlFormPart: Sendable, Equatable {
         return words
     }
 
-    /// What curl makes of a name's ending.
+    /// The content type that curl derives from a file extension.
     private static func type(of path: String) -> String {
         let types = [
             ".gif": "image/gif", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png",

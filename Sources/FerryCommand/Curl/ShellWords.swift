@@ -1,11 +1,11 @@
-/// The words of a command line, as a shell reads it: `'…'`, `"…"`, `$'…'`, backslashes, and lines joined by one.
+/// The words of a command line as a shell parses them: `'…'`, `"…"`, `$'…'`, backslashes, and continued lines.
 ///
-/// Nothing is run or looked up: what a shell would replace (`$name`, `` `…` ``), and what ends a command (`|`, `;`,
+/// Nothing is executed or expanded: what a shell would replace (`$name`, `` `…` ``), and what ends a command (`|`, `;`,
 /// `&`, `<`, `>`), is an error.
 struct ShellWords {
     private var rest: Substring.UnicodeScalarView
     private var words: [String] = []
-    /// `nil` between words: an empty word is one, too.
+    /// `nil` between words, because an empty word is a word, too.
     private var word: String.UnicodeScalarView?
 
     static func split(_ text: String) throws(UsageError) -> [String] {
@@ -48,7 +48,7 @@ struct ShellWords {
         word = nil
     }
 
-    /// Outside of quotes: the next one as it is, and a line break not at all.
+    /// Outside of quotes: the next character is literal, and a line break is skipped.
     private mutating func readEscape() {
         guard let next = rest.popFirst() else { return append("\\") }
         if next == "\r", rest.first == "\n" {
@@ -84,7 +84,7 @@ struct ShellWords {
         throw UsageError("unterminated double quote")
     }
 
-    /// As browsers write what is not plain.
+    /// The notation of browsers for special characters.
     private mutating func readANSI() throws(UsageError) {
         if word == nil { word = String.UnicodeScalarView() }
         while let scalar = rest.popFirst() {

@@ -2,7 +2,7 @@ internal import Ferry
 internal import FerryMeasurement
 internal import Synchronization
 
-/// The lines on a terminal that show how downloads go: one for each that is under way, below those that have ended.
+/// The lines on a terminal that show the progress of downloads: one for each active download, below the finished ones.
 final class DownloadBoard: Sendable {
     private struct Row: Sendable {
         var number: Int
@@ -18,7 +18,7 @@ final class DownloadBoard: Sendable {
 
     private let state = Mutex(State())
 
-    /// Takes a line; returns its number.
+    /// Reserves a line; returns its number.
     func enter(_ name: String) -> Int {
         state.withLock { state in
             state.count += 1
@@ -34,7 +34,7 @@ final class DownloadBoard: Sendable {
         }
     }
 
-    /// Its line becomes its result, which stays.
+    /// Replaces the line by the result, which stays.
     func leave(_ report: DownloadReport) {
         let width = Console.size.columns
         draw { state in
@@ -44,7 +44,7 @@ final class DownloadBoard: Sendable {
         }
     }
 
-    /// Until its task is cancelled; ten pictures a second.
+    /// Draws ten times a second, until its task is cancelled.
     func show() async {
         while !Task.isCancelled {
             draw { _ in [] }
@@ -56,7 +56,7 @@ final class DownloadBoard: Sendable {
         }
     }
 
-    /// Puts out the lines that stay, and below them those of all that are under way.
+    /// Prints the permanent lines, and below them those of the active downloads.
     private func draw(_ change: (inout State) -> [String]) {
         let size = Console.size
         state.withLock { state in
@@ -103,9 +103,9 @@ enum ProgressLine {
         return row(name, text, width: width)
     }
 
-    /// `name  [=====>    ]  figures`, where there is room for all of it.
+    /// `name  [=====>    ]  figures`, if there is room for all of it.
     private static func row(_ name: String, _ figures: String, width: Int, fraction: Double? = nil) -> String {
-        // The last column is left free: some terminals go to the next line as soon as it is written to.
+        // The last column stays empty, because some terminals wrap as soon as it is written.
         let width = max(width - 1, 1)
         let figures = TerminalText.cut(figures, to: width)
         let left = width - TerminalText.width(figures) - 2
@@ -131,7 +131,7 @@ enum ProgressLine {
     }
 }
 
-/// The last that was told of a download.
+/// The latest progress of a download.
 final class LatestProgress: Sendable {
     private let latest = Mutex<DownloadProgress?>(nil)
 

@@ -2,7 +2,7 @@ internal import Ferry
 internal import FerryMeasurement
 internal import Glibc
 
-/// `ferry download`: files, several at once, each gone on with where an earlier run ended.
+/// `ferry download`: several files at once, each resumed where an earlier run ended.
 enum DownloadCommand: Subcommand {
     static let name = "download"
     static let summary = "Download files, and resume partial downloads"
@@ -22,7 +22,7 @@ enum DownloadCommand: Subcommand {
         return wasInterrupted ? .interrupted : code
     }
 
-    /// The exit code of the first that did not go well counts.
+    /// Returns the exit code of the first download that failed.
     static func perform(_ order: DownloadOrder) async -> ExitCode {
         let board = order.showsProgress ? DownloadBoard() : nil
         let agent = NetworkAgent(configuration: order.configuration)
@@ -99,7 +99,7 @@ extension DownloadCommand {
         ])
 }
 
-/// What the command line asks for.
+/// The files and options from the command line.
 struct DownloadOrder: Sendable {
     var requests: [FileRequest]
     var target: DownloadTarget
@@ -136,7 +136,7 @@ struct DownloadOrder: Sendable {
         showsProgress = !arguments.has("quiet") && Console.isLive
     }
 
-    /// What is a directory, or is written like one.
+    /// The target for a path: a directory if it is one or ends in a slash, and otherwise a file.
     private static func target(_ path: String) -> DownloadTarget {
         var status = stat()
         let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
@@ -162,7 +162,7 @@ struct FileRequest: Request {
     }
 }
 
-/// What a file is called on the board.
+/// The name of a file in the live display.
 enum FileName {
     /// The target's name, or the end of the URL's path.
     static func of(_ url: String, _ target: DownloadTarget) -> String {

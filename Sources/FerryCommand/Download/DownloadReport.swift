@@ -1,19 +1,19 @@
 internal import Ferry
 internal import FerryMeasurement
 
-/// What became of one file.
+/// The result of one download.
 struct DownloadReport: Sendable {
     let url: String
-    /// `nil` when it is not there.
+    /// `nil` if the file is not complete.
     let path: String?
     let status: Int?
-    /// Bytes that are there, of a part too.
+    /// The number of bytes on disk, also of a part file.
     let bytes: Int64
     let total: Int64?
     let resumedFrom: Int64
-    /// Whether it was there already, and is still as the server has it.
+    /// Whether the complete file was already there and is unchanged on the server.
     let isUnchanged: Bool
-    /// Whether the same command goes on with a part that is there.
+    /// Whether the same command can resume from the part file.
     let isResumable: Bool
     let sha256: String?
     let attempts: Int
@@ -23,7 +23,7 @@ struct DownloadReport: Sendable {
     /// Its line on the board.
     let row: Int?
 
-    /// Downloads it.
+    /// Downloads the file.
     init(of request: FileRequest, _ order: DownloadOrder, by agent: NetworkAgent, on board: DownloadBoard?) async {
         let start = monotonicNanoseconds()
         let name = FileName.of(request.path, order.target)
@@ -66,13 +66,13 @@ struct DownloadReport: Sendable {
         nanoseconds = monotonicNanoseconds() - start
     }
 
-    /// What the file is called that was written: the server may name it, and a second one of that name gets a number.
-    /// Without a file the name that was expected.
+    /// The name of the written file, which the server may choose, and which may have a number; without a file the
+    /// expected name.
     func name(instead expected: String) -> String {
         path?.split(separator: "/").last.map { Main.oneLine(String($0)) } ?? expected
     }
 
-    /// Why it is not there, and how much of it is; `nil` when it is.
+    /// The error, and how much was downloaded; `nil` on success.
     var faultLine: String? {
         guard let fault else { return nil }
         if exitCode != .interrupted { return "\(url): \(fault.line)" }
@@ -81,7 +81,7 @@ struct DownloadReport: Sendable {
         return "\(url): interrupted; \(part) kept, the same command goes on"
     }
 
-    /// One line, fields in alphabetical order.
+    /// One line, with fields in alphabetical order.
     var json: String { jsonLine(self) }
 }
 
@@ -90,7 +90,7 @@ extension DownloadReport: Encodable {
         case ok, status, url, path, bytes, total, resumedFrom, unchanged, sha256, attempts, microseconds, error
     }
 
-    /// Every field is always there; what there is nothing to say of is `null`.
+    /// Every field is always present; a missing value is `null`.
     func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
         try object.encode(exitCode == .success, forKey: .ok)

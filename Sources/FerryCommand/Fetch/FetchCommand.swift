@@ -26,7 +26,7 @@ enum FetchCommand: Subcommand {
         return wasInterrupted ? .interrupted : code
     }
 
-    /// The exit code of the first that did not go well counts.
+    /// Returns the exit code of the first exchange that failed.
     static func send(
         _ plan: FetchPlan, to output: @escaping (UnsafeRawBufferPointer) -> Void, saying say: (String) -> Void
     ) async -> ExitCode {

@@ -1,27 +1,27 @@
 internal import Ferry
 
-/// What the command line asks for.
+/// The parsed command line.
 struct FetchPlan: Sendable {
     var request: FetchRequest
     var configuration: NetworkConfiguration
     var statusRanges: [ClosedRange<Int>]
-    /// What an accepted answer must look like.
+    /// The schema for an accepted response.
     var schema: JSONSchema?
-    /// `nil` when nothing is kept.
+    /// `nil` without a cache.
     var cache: FetchCache?
     var count: Int
     var delay: Duration
     var printsJSON: Bool
     var form: FetchForm
-    /// Where the body goes; `nil` for standard output.
+    /// Where the body is written; `nil` for standard output.
     var outputPath: String?
     var printsCurl: Bool
     var showsSecrets: Bool
     var printsEvents: Bool
     var reconnection = EventReconnection()
-    /// What spans are sent of.
+    /// The parent of the spans that are sent.
     var trace: TraceContext?
-    /// Where the exchanges are written to.
+    /// Where the exchanges are written.
     var archivePath: String?
 
     init(_ arguments: ParsedArguments) throws {
@@ -66,7 +66,7 @@ struct FetchPlan: Sendable {
             configuration.cache = CacheConfiguration(directory: cache.directory)
             request.cachePolicy = cache.policy
             request.cacheMode = cache.mode
-            // Every status is let through, but not every answer is worth keeping.
+            // Every status is accepted, but not every response is worth storing.
             request.keeps = { [statusRanges, schema] response in
                 guard statusRanges.contains(where: { $0.contains(response.status) }) else { return false }
                 guard let schema else { return true }
@@ -98,7 +98,7 @@ struct FetchPlan: Sendable {
 }
 
 extension AddressSelection {
-    /// As the command line has them.
+    /// The values on the command line.
     static let words = ["ordered", "round-robin", "least-requests"]
 
     init?(word: String) {
@@ -112,7 +112,7 @@ extension AddressSelection {
 }
 
 extension NetworkConfiguration {
-    /// What of the command line is the agent's.
+    /// The settings of the agent.
     init(_ arguments: ParsedArguments) throws {
         self.init()
         keepsCookies = arguments.has("cookies")
@@ -138,12 +138,12 @@ extension NetworkConfiguration {
         tcpKeepAlive = try arguments.seconds("keepalive-time")
         limits.maxStreamsPerConnection = try arguments.integer("max-streams", in: 1...100) ?? 100
         tls = try TLSConfiguration(arguments)
-        // The last one counts.
+        // The last one is used.
         let compression = arguments.options.last { $0.name == "compressed" || $0.name == "no-compressed" }
         if compression?.name == "no-compressed" { acceptedEncodings = [] }
     }
 
-    /// `HOST:PORT:ADDR,…`, as curl has it; addresses of IPv6 with or without brackets.
+    /// `HOST:PORT:ADDR,…`, as in curl; IPv6 addresses with or without brackets.
     private static func hostOverrides(_ arguments: ParsedArguments) throws(UsageError) -> [String: [String]] {
         var overrides: [String: [String]] = [:]
         for text in arguments.all("resolve") {
@@ -193,20 +193,20 @@ extension TLSConfiguration {
 }
 
 extension ParsedArguments {
-    /// The path of a file that can be read.
+    /// The path of a readable file.
     fileprivate func file(_ name: String) throws(InputError) -> String? {
         guard let path = last(name) else { return nil }
         return try InputFile.readable(path)
     }
 }
 
-/// What the command line says of the cache.
+/// The cache options of the command line.
 struct FetchCache: Sendable {
     var directory: String
     var policy: CachePolicy
     var mode: CacheMode
 
-    /// `nil` when it says nothing.
+    /// `nil` without cache options.
     init?(_ arguments: ParsedArguments) throws(UsageError) {
         let version = try arguments.integer("cache-version", in: 0...Int.max)
         let time = try arguments.seconds("cache-ttl")
@@ -234,7 +234,7 @@ struct FetchCache: Sendable {
         policy = .timeToLive(time, version: version ?? 0)
     }
 
-    /// The word of `--http-cache`.
+    /// Parses the value of `--http-cache`.
     static func isShared(_ word: String?) throws(UsageError) -> Bool {
         switch word {
         case nil, "": false

@@ -4,19 +4,19 @@ internal import FerryMeasurement
 internal import FoundationEssentials
 internal import Synchronization
 
-/// What became of one exchange.
+/// The result of one exchange.
 struct FetchReport: Sendable {
     let response: Response?
     let verdict: FetchVerdict
     private let url: String
     private let attempts: Int
-    /// `nil` when it was refused before it began.
+    /// `nil` if it was refused before it started.
     private let metrics: RequestMetrics?
 
     var fault: FetchVerdict.Fault? { verdict.fault }
     var exitCode: ExitCode { verdict.exitCode }
 
-    /// Sends the request and judges the answer.
+    /// Sends the request and judges the response.
     init(of plan: FetchPlan, by agent: NetworkAgent) async {
         var request = plan.request
         let meter = FetchMeter()
@@ -36,7 +36,7 @@ struct FetchReport: Sendable {
         metrics = meter.metrics
     }
 
-    /// One line, fields in alphabetical order.
+    /// One line, with fields in alphabetical order.
     var json: String { jsonLine(self) }
 }
 
@@ -46,7 +46,7 @@ extension FetchReport: Encodable {
         case error, cacheStatus, trailers, informational
     }
 
-    /// Every field is always there; what there is nothing to say of is `null`.
+    /// Every field is always present; a missing value is `null`.
     func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
         try object.encode(exitCode == .success, forKey: .ok)
@@ -69,8 +69,8 @@ extension FetchReport: Encodable {
         try object.encode(fault, forKey: .error)
     }
 
-    /// By lower-case name. Fields of one name are joined as RFC 9110, 5.2 says, `set-cookie`, which must not be, by
-    /// line breaks.
+    /// By lower-case name. Fields with the same name are joined as in RFC 9110, 5.2, except `set-cookie`, whose values
+    /// are joined by line breaks.
     private static func joined(_ headers: Headers?) -> [String: String] {
         var joined: [String: String] = [:]
         for field in headers?.fields ?? [] {
@@ -82,20 +82,20 @@ extension FetchReport: Encodable {
     }
 }
 
-/// A response before the response.
+/// An informational response.
 private struct FetchAside: Encodable {
     let status: Int
     let headers: [String: String]
 }
 
-/// Keeps what was measured of one run.
+/// Stores the metrics of one run.
 private final class FetchMeter: RequestObserver {
     private let measured = Mutex<RequestMetrics?>(nil)
 
     var metrics: RequestMetrics? { measured.withLock { $0 } }
 
     func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
-        // A run that was refused has nothing but zeros.
+        // A run that was refused has only zeros.
         if metrics.total > .zero { measured.withLock { $0 = metrics } }
     }
 }
@@ -123,16 +123,16 @@ struct FetchTimes: Encodable {
     }
 }
 
-/// Whether an exchange went as it should have.
+/// Whether an exchange succeeded.
 struct FetchVerdict: Sendable {
-    /// Why it is not accepted.
+    /// Why it did not.
     struct Fault: Sendable, Encodable {
         var code: String
         var phase: String
         var message: String
         var mayHaveBeenProcessed: Bool
 
-        /// For stderr.
+        /// The message for stderr.
         var line: String
 
         private enum CodingKeys: CodingKey { case code, phase, message, mayHaveBeenProcessed }
@@ -141,14 +141,14 @@ struct FetchVerdict: Sendable {
     let fault: Fault?
     let exitCode: ExitCode
 
-    /// An answer came, with this status.
+    /// A response arrived with this status.
     init(status: Int, accepting accepts: (Int) -> Bool) {
         let isAccepted = accepts(status)
         fault = isAccepted ? nil : Fault(status: status)
         exitCode = isAccepted ? .success : .statusNotAccepted
     }
 
-    /// A whole answer came; of one whose status is not accepted the body may be anything.
+    /// A complete response arrived. If its status is not accepted, its body is not checked.
     init(_ response: Response, by plan: FetchPlan) {
         self.init(status: response.status, accepting: plan.accepts)
         guard exitCode == .success, let schema = plan.schema else { return }
@@ -171,7 +171,7 @@ struct FetchVerdict: Sendable {
 }
 
 extension FetchVerdict {
-    /// Sends the request and puts the body out as it comes, whatever its status, as long as somebody gets it.
+    /// Sends the request and prints the body as it arrives, whatever its status, as long as somebody reads it.
     init(streaming plan: FetchPlan, by agent: NetworkAgent, to writer: FetchWriter) async {
         let end = InterruptionFlag()
         if let deadline = plan.request.deadline { Self.endIfStuck(after: deadline, unless: end) }
@@ -192,7 +192,7 @@ extension FetchVerdict {
         }
     }
 
-    /// Ends the process soon after the deadline if it is standard output that the answer waits for then.
+    /// Ends the process soon after the deadline if the response is then waiting for standard output.
     private static func endIfStuck(after deadline: Duration, unless end: InterruptionFlag) {
         DispatchQueue.global().asyncAfter(deadline: .now() + deadline / .seconds(1)) {
             let limit = FailureText.text(deadline)
@@ -205,7 +205,7 @@ extension FetchVerdict {
 extension FetchVerdict.Fault {
     init(_ error: RequestError, of request: any Request) {
         var words = [error.code.detail ?? "", error.message].filter { !$0.isEmpty }
-        // What was typed begins otherwise, most often with the host.
+        // The typed URL begins differently, usually with the host.
         if case .unsupportedScheme = error.code { words.append("a URL begins with http:// or https://") }
         self.init(
             code: error.code.name, phase: error.phase.rawValue, message: words.joined(separator: ": "),

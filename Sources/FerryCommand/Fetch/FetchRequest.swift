@@ -19,7 +19,7 @@ struct FetchRequest: Request {
     var idempotencyKey: IdempotencyKey?
     var keeps: @Sendable (Response) -> Bool = { _ in true }
 
-    /// Every status is let through: the command itself judges, as it wants to print the body all the same.
+    /// Every status is accepted here: the command itself judges it, because it prints the body in any case.
     var statusValidation: StatusValidation? { .any }
 
     init(url: String, _ arguments: ParsedArguments) throws {
@@ -57,7 +57,7 @@ struct FetchRequest: Request {
         var timeouts = Timeouts()
         timeouts.connect = try arguments.seconds("connect-timeout")
         if let total = try arguments.seconds("timeout") {
-            // Whoever allows 120 seconds also allows 120 seconds of silence.
+            // A limit of 120 seconds also allows 120 seconds of silence.
             timeouts.total = total
             timeouts.idle = nil
         }
@@ -68,7 +68,7 @@ struct FetchRequest: Request {
     }
 }
 
-/// The body that the command line describes. Files are read as the socket takes them.
+/// The body that the command line describes. Files are read as the socket accepts data.
 enum FetchBody {
     static func make(_ arguments: ParsedArguments, isRepeated: Bool = false) throws -> RequestBody? {
         let kinds = ["data", "form", "multipart", "json-body"].filter(arguments.has)
@@ -84,14 +84,14 @@ enum FetchBody {
 
     private static let formType = "application/x-www-form-urlencoded"
 
-    /// Standard input can be read once: where it may be needed again it is held in memory. A redirect may ask for it
+    /// Standard input can be read only once: if it may be needed again it is held in memory. A redirect may need it
     /// (307, 308), and redirects are followed unless they are turned off.
     private static func isSentOnce(_ arguments: ParsedArguments) throws -> Bool {
         let follows = try arguments.integer("max-redirects", in: 0...Int.max) != 0
         return !follows && !["repeat", "retries", "digest"].contains(where: arguments.has)
     }
 
-    /// One value is sent as it is; several are parted by `&`.
+    /// One value is sent unchanged; several are separated by `&`.
     private static func data(_ values: [String], isSentOnce: Bool) throws -> RequestBody {
         if values.count == 1, values[0].hasPrefix("@") {
             let path = String(values[0].dropFirst())
@@ -110,7 +110,7 @@ enum FetchBody {
         return .bytes(json, contentType: "application/json")
     }
 
-    /// `name=text`, or `name=@path`, behind which `;type=` and `;filename=` may follow in any order.
+    /// `name=text`, or `name=@path`, optionally followed by `;type=` and `;filename=` in any order.
     private static func multipart(_ pairs: [(name: String, value: String)]) throws -> Multipart {
         var form = Multipart()
         for (name, value) in pairs {
@@ -128,7 +128,7 @@ enum FetchBody {
                 } else if word.hasPrefix("filename=") {
                     filename = String(word.dropFirst(9))
                 } else {
-                    // It belongs to the path.
+                    // It is part of the path.
                     path += ";" + word
                 }
             }
@@ -148,15 +148,15 @@ enum FetchBody {
     }
 }
 
-/// Any JSON: the decoder has read it to the end before it asks what to make of it.
+/// Any JSON: the decoder has parsed all of it before it creates the value.
 private struct AnyJSON: Decodable {
     init(from decoder: any Decoder) {}
 }
 
-/// What comes by standard input, piece by piece as it is asked for.
+/// Standard input, piece by piece as it is requested.
 struct StandardInput: AsyncSequence, Sendable {
     struct AsyncIterator: AsyncIteratorProtocol {
-        /// Whoever waits for a terminal must not hold a thread that tasks run on.
+        /// Waiting for a terminal must not block a thread of the task executor.
         func next() async throws(InputError) -> Data? {
             let result = await withCheckedContinuation { continuation in
                 DispatchQueue.global().async {
@@ -176,7 +176,7 @@ struct StandardInput: AsyncSequence, Sendable {
         return bytes
     }
 
-    /// What is there; waits for it. `nil` at the end.
+    /// Waits for data and returns it; `nil` at the end.
     private static func read() throws(InputError) -> Data? {
         var space = [UInt8](repeating: 0, count: 64 * 1024)
         while true {

@@ -1,18 +1,18 @@
 internal import Ferry
 internal import FoundationEssentials
 
-/// In which form a response is printed.
+/// The form in which a response is printed.
 struct FetchForm: Sendable {
-    /// The status line and the header fields come first.
+    /// Whether the status line and the header fields are printed first.
     var includesHead = false
-    /// The body must not command the terminal, and ends with its line.
+    /// Whether the output is a terminal: control characters are not printed, and the output ends with a newline.
     var isTerminal = false
     var formatsJSON = false
     var usesColor = false
 
     init() {}
 
-    /// As the command line and the terminal have it. `-o -` prints to a terminal whatever comes.
+    /// From the command line and the terminal. `-o -` prints everything, even to a terminal.
     init(_ arguments: ParsedArguments) {
         includesHead = arguments.has("include") || arguments.has("head")
         isTerminal = Console.outIsTerminal && !arguments.has("output") && !arguments.has("remote-name")
@@ -21,20 +21,20 @@ struct FetchForm: Sendable {
     }
 }
 
-/// Prints one response: to a file or a pipe as it comes, to a terminal in a form that can be read.
+/// Prints one response: to a file or a pipe as it arrives, to a terminal in a readable form.
 final class FetchWriter {
     private let form: FetchForm
     private let file: OutputFile?
     private let output: (UnsafeRawBufferPointer) -> Void
-    /// JSON of which the end has not come.
+    /// Incomplete JSON.
     private var held: [UInt8]?
     private var last: UInt8 = UInt8(ascii: "\n")
-    /// The begin of a character, or of an end of a line, whose rest has not come.
+    /// The beginning of an incomplete character or line end.
     private var pending: [UInt8] = []
-    /// Whether the body was kept from the terminal.
+    /// Whether the body was not printed to the terminal.
     private(set) var isRefused = false
 
-    /// More than this is printed as it comes.
+    /// A larger body is printed as it arrives.
     private static let mostHeld = 4 << 20
 
     init(_ form: FetchForm, file: OutputFile?, _ output: @escaping (UnsafeRawBufferPointer) -> Void) {
@@ -43,7 +43,7 @@ final class FetchWriter {
         self.output = file.map { file in { file.write($0) } } ?? output
     }
 
-    /// Why the body is not where it should be; `nil` where it is.
+    /// Why the body could not be written; `nil` if it could.
     var fault: String? {
         if isRefused {
             return "the body is not text, or has control characters, which could command the terminal; "
@@ -52,7 +52,7 @@ final class FetchWriter {
         return file?.fault?.message
     }
 
-    /// Whether nobody gets what comes from here on.
+    /// Whether nobody receives further output.
     var hasEnded: Bool { Console.hasOutputEnded || fault != nil }
 
     func head(_ response: Response) {
@@ -73,7 +73,7 @@ final class FetchWriter {
         if (held?.count ?? 0) > Self.mostHeld { release() }
     }
 
-    /// Nothing more comes, whether or not that was all.
+    /// Called at the end, complete or not.
     func end() {
         if let bytes = held, let text = JSONPrinter.text(of: bytes, usesColor: form.usesColor) {
             held = nil
@@ -84,7 +84,7 @@ final class FetchWriter {
         if form.isTerminal && !isRefused && last != UInt8(ascii: "\n") { Array("\n".utf8).withUnsafeBytes(output) }
     }
 
-    /// Prints what was held as it is.
+    /// Prints the held bytes unchanged.
     private func release() {
         let bytes = held ?? []
         held = nil
@@ -104,7 +104,7 @@ final class FetchWriter {
         last = bytes.last ?? last
     }
 
-    /// Removes what may become another character, or another end of a line, with the bytes that follow.
+    /// Removes bytes that may be the beginning of a character or a line end.
     private static func takeIncomplete(_ bytes: inout [UInt8]) -> [UInt8] {
         var length = 0
         if bytes.last == UInt8(ascii: "\r") {
@@ -117,7 +117,7 @@ final class FetchWriter {
         return Array(bytes.suffix(length))
     }
 
-    /// Whether it is text that shows what it says: UTF-8 without control characters but tabs and ends of lines.
+    /// Whether it is safe text: UTF-8 without control characters other than tabs and line ends.
     private static func isHarmless(_ bytes: [UInt8]) -> Bool {
         guard let text = String(validating: bytes, as: UTF8.self) else { return false }
         var isBehindReturn = false
@@ -135,7 +135,7 @@ final class FetchWriter {
     }
 }
 
-/// `--events`: prints server-sent events as they come.
+/// `--events`: prints server-sent events as they arrive.
 enum FetchEvents {
     private struct Line: Encodable {
         let event: String
@@ -145,7 +145,7 @@ enum FetchEvents {
         init(_ event: ServerSentEvent) { (self.event, data, id) = (event.event, event.data, event.id) }
     }
 
-    /// Ends when the server ends the stream for good, or nobody gets the output any more.
+    /// Ends when the server ends the stream for good, or nobody reads the output any more.
     static func print(_ plan: FetchPlan, by agent: NetworkAgent, to writer: FetchWriter) async -> FetchVerdict {
         var events = agent.events(plan.request, reconnection: plan.reconnection).makeAsyncIterator()
         defer { writer.end() }
@@ -164,7 +164,7 @@ enum FetchEvents {
         }
     }
 
-    /// As the server has sent it: `event:` unless it is a message, `id:` if it has one, a `data:` for each line.
+    /// As sent by the server: `event:` unless it is a message, `id:` if there is one, and `data:` for each line.
     private static func text(of event: ServerSentEvent) -> String {
         var lines: [String] = []
         if event.event != "message" { lines.append("event: \(event.event)") }
@@ -174,7 +174,7 @@ enum FetchEvents {
     }
 }
 
-/// `--verbose`: what the engine says of a run, heads included, and where the connection led.
+/// `--verbose`: logs a run with its heads, and the address of the connection.
 struct FetchLog: LogSink, RequestObserver {
     let minimumLevel = LogLevel.trace
     private let lines = FileHandleLogSink(descriptor: 2, minimumLevel: .trace)

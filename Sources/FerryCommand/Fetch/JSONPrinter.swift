@@ -2,14 +2,14 @@ internal import Ferry
 internal import FerryJSON
 internal import FoundationEssentials
 
-/// JSON for a reader: indented, and coloured where that is wanted. Numbers and strings keep their spelling.
+/// Formats JSON for people: indented, and coloured if enabled. Numbers and strings keep their spelling.
 struct JSONPrinter {
     private let text: [Unicode.Scalar]
     private let usesColor: Bool
     private var printed = ""
     private var depth = 0
 
-    /// `nil` when it is not JSON.
+    /// `nil` if it is not JSON.
     static func text(of bytes: [UInt8], usesColor: Bool) -> String? {
         guard (try? JSON(parsing: Data(bytes))) != nil else { return nil }
         var printer = JSONPrinter(text: Array(String(decoding: bytes, as: UTF8.self).unicodeScalars), usesColor)
@@ -61,12 +61,12 @@ struct JSONPrinter {
         }
     }
 
-    /// Nesting beyond this is not indented further: a few megabytes could become gigabytes of blanks.
+    /// Deeper levels are not indented further, because a few megabytes could become gigabytes of blanks.
     private static let mostIndented = 40
 
     private mutating func breakLine() { printed += "\n" + blanks(2 * min(depth, Self.mostIndented)) }
 
-    /// What could command a terminal becomes an escape, which means the same.
+    /// Characters that could control a terminal are escaped, which does not change their meaning.
     private mutating func add(_ token: ArraySlice<Unicode.Scalar>, _ color: String) {
         if usesColor { printed += "\u{1B}[\(color)m" }
         for scalar in token {
@@ -86,7 +86,7 @@ struct JSONPrinter {
         return index
     }
 
-    /// Behind the closing quotation mark.
+    /// The position after the closing quotation mark.
     private func endOfString(_ start: Int) -> Int {
         var index = start + 1
         while text[index] != "\"" { index += text[index] == "\\" ? 2 : 1 }

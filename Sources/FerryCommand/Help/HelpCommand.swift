@@ -1,4 +1,4 @@
-/// `ferry help`: what `--help` says, and the manual page.
+/// `ferry help`: the text of `--help`, and the manual page.
 enum HelpCommand: Subcommand {
     static let name = "help"
     static let summary = "Print help for the command or a subcommand"
@@ -31,7 +31,7 @@ enum HelpCommand: Subcommand {
     }
 }
 
-/// `ferry completions`: scripts by which shells complete what is typed.
+/// `ferry completions`: completion scripts for shells.
 enum CompletionsCommand: Subcommand {
     static let name = "completions"
     static let summary = "Print a completion script for a shell"
@@ -59,19 +59,19 @@ enum CompletionsCommand: Subcommand {
     }
 }
 
-/// What may stand where no option does, or be an option's value; for shells, which complete it.
+/// The possible operands, or values of an option, for completion.
 enum CommandOperands: Sendable, Equatable {
-    /// Nothing that can be known beforehand, like a URL.
+    /// Unknown, like a URL.
     case unknown
     case files
-    /// Files behind an `@`, as in `@FILE` and `K=@FILE`; anything else cannot be known.
+    /// Files after an `@`, as in `@FILE` and `K=@FILE`; anything else is unknown.
     case filesAfterAt
     case folders
     case words([String])
 }
 
 extension CommandOption {
-    /// What its value may be; `nil` when it takes none. One that is optional stands behind an equals sign only.
+    /// The possible values; `nil` if it takes none. An optional value follows an equals sign.
     var operands: CommandOperands? {
         guard let value else { return nil }
         if !words.isEmpty { return .words(words) }
@@ -83,6 +83,6 @@ extension CommandOption {
         }
     }
 
-    /// As they are typed.
+    /// As typed.
     var spellings: [String] { (letter.map { ["-\($0)"] } ?? []) + ["--\(name)"] }
 }

@@ -1,4 +1,4 @@
-/// The manual page of the command, made of the table that `--help` is made of, in the macros of man(7).
+/// The manual page of the command, generated from the same tables as `--help`, in the macros of man(7).
 struct ManualPage {
     private let commands: [any Subcommand.Type]
 
@@ -6,7 +6,7 @@ struct ManualPage {
 
     var text: String {
         var lines = [
-            // Neither hyphens nor wide gaps in what may be copied.
+            // No hyphenation and no wide gaps in text that may be copied.
             ".TH FERRY 1 \"\" \"ferry \(Main.version)\"", ".nh", ".ad l",
             ".SH NAME", "ferry \\- \(Self.escaped(Main.summary))",
             ".SH SYNOPSIS",
@@ -15,7 +15,7 @@ struct ManualPage {
             lines += [".B ferry \(command.name)", Self.escaped(command.synopsis), ".br"]
         }
         lines += [".B ferry \\-\\-version"]
-        lines += [".SH DESCRIPTION", "A subcommand says what is done:"]
+        lines += [".SH DESCRIPTION", "The subcommands are:"]
         for command in commands { lines += [".TP", ".B \(command.name)", Self.escaped(command.summary) + "."] }
         for command in commands { lines += section(command) }
         lines += [".SH EXIT STATUS"]
@@ -45,7 +45,7 @@ struct ManualPage {
         return lines + paragraphs(command.notes)
     }
 
-    /// Notes are wrapped for terminals, and the reader wraps them anew; an indented line is a command and stays one.
+    /// Notes are wrapped for terminals, and man wraps them again. An indented line is a command and stays unchanged.
     private func paragraphs(_ notes: String) -> [String] {
         var lines: [String] = []
         var wasCommand = false
@@ -60,7 +60,7 @@ struct ManualPage {
         return notes.isEmpty ? [] : lines
     }
 
-    /// Without meaning to troff: a line of it is text, whatever it begins with, and a hyphen stays one.
+    /// Escapes text for troff: a line is text, whatever it begins with, and a hyphen stays a hyphen.
     static func escaped(_ text: some StringProtocol) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {
@@ -78,41 +78,41 @@ struct ManualPage {
     }
 }
 
-/// What the manual page has beside the tables of options.
+/// Further sections of the manual page.
 enum ManualExamples {
-    /// As they are typed, and what they do.
+    /// Commands, and what they do.
     static let commands: [(line: String, meaning: String)] = [
         (
             "ferry fetch http://127.0.0.1:8080/json --status 200 --schema shape.json",
-            "Prints the body of an answer that must be as a schema says."
+            "Print the body of a response after checking it against a schema."
         ),
         (
             "ferry download https://example.com/x.iso --segments 4 --sha256 HEX",
-            "Loads a file in four parts, and checks it. The same command goes on after a ctrl-C."
+            "Download a file in four segments and check it. The same command resumes after a ctrl-C."
         ),
         (
             "ferry run --serve --html run.html Examples/checkout.json",
-            "Runs a plan on a server of its own, with a page."
+            "Run a plan against a built-in server, and write a page."
         ),
-        ("ferry serve --port 8080 --script Examples/Serve/faults.json", "Runs a server that misbehaves on some paths."),
+        ("ferry serve --port 8080 --script Examples/Serve/faults.json", "Run a server that misbehaves on some paths."),
         (
             "ferry bench http://127.0.0.1:8080/ -c 256 -z 30 -w 2 --json=before.json",
-            "256 requests at once for half a minute, after two seconds to warm up; the figures go to a file, too."
+            "Send 256 requests at once for 30 seconds after a warm-up of two seconds, and write the figures to a file."
         ),
         (
             "ferry bench http://127.0.0.1:8080/ -z 30 -w 2 --baseline before.json --fail-if 'p99>+10%'",
-            "Ends with 4 when the answers are slower than they were."
+            "Exit with 4 if responses are slower than in the baseline."
         ),
     ]
 
-    /// What is looked at, and for what.
+    /// Environment variables, and what they do.
     static let environment: [(name: String, meaning: String)] = [
-        ("NO_COLOR", "With any value, no text is bold."),
-        ("TERM", "Where it is dumb, or not there, no line on the terminal is written anew."),
+        ("NO_COLOR", "If set, text is neither bold nor coloured."),
+        ("TERM", "If it is dumb or not set, no lines on the terminal are rewritten."),
         (
             "http_proxy, https_proxy, all_proxy, no_proxy",
-            "Proxies, and hosts that are reached without one; with --proxy-env only."
+            "Proxies, and hosts to reach without a proxy; used only with --proxy-env."
         ),
-        ("Any other", "Plans read those that they name, as {{env.NAME}}."),
+        ("Others", "Plans read variables that they name, as {{env.NAME}}."),
     ]
 }

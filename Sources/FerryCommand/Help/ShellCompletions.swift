@@ -1,4 +1,4 @@
-/// Completions for bash, by a function of its own.
+/// Completions for bash, with a function.
 struct BashCompletions {
     private let commands: [any Subcommand.Type]
 
@@ -62,14 +62,14 @@ struct BashCompletions {
 
     private func reply(_ operands: CommandOperands) -> [String] {
         func filled(_ way: String) -> String { "mapfile -t COMPREPLY < <(compgen \(way) -- \"$cur\")" }
-        // Only where it is bash that asks: names with spaces are quoted then, and folders have a slash.
+        // Only in a bash completion: names with spaces are quoted then, and folders have a slash.
         let asNames = "compopt -o filenames 2>/dev/null"
         return switch operands {
         case .unknown: []
         case .files: [asNames, filled("-f")]
         case .filesAfterAt:
-            // What is typed is replaced from the sign on, whether that parts words or not. As names it would be
-            // escaped.
+            // The typed text is replaced from the sign on, whether the sign separates words or not. As a file name it
+            // would be escaped.
             [
                 "if [[ $sign == *@ ]]; then",
                 "    mapfile -t COMPREPLY < <(compgen -f -- \"${cur#@}\" | while IFS= read -r; do printf '@%q\\n' \"$REPLY\"; done)",
@@ -81,7 +81,7 @@ struct BashCompletions {
     }
 }
 
-/// Completions for zsh, by its `_arguments`.
+/// Completions for zsh, with `_arguments`.
 struct ZshCompletions {
     private let commands: [any Subcommand.Type]
 
@@ -121,8 +121,8 @@ struct ZshCompletions {
     private func branch(_ command: any Subcommand.Type) -> String {
         var words: [String] = []
         for option in command.allOptions {
-            // Each may come again, as an alias may have one already.
-            // A value that is optional stands in the same word, behind an equals sign.
+            // Each may be repeated, because an alias may already set it. An optional value is in the same word, after
+            // an equals sign.
             let spellings = option.spellings.map { option.isValueOptional ? $0 + "=-" : $0 }
             let names = spellings.count == 1 ? spellings[0] : "{\(spellings.joined(separator: ","))}"
             let help = Self.quoted("[\(Self.escaped(option.help))]\(value(of: option))")
@@ -150,7 +150,7 @@ struct ZshCompletions {
         }
     }
 
-    /// Within a description.
+    /// Escapes a description.
     private static func escaped(_ text: String) -> String {
         var escaped = ""
         for character in text {
@@ -167,7 +167,7 @@ struct ZshCompletions {
     }
 }
 
-/// Completions for fish, a line for each option.
+/// Completions for fish, with one line for each option.
 struct FishCompletions {
     private let commands: [any Subcommand.Type]
 
@@ -206,7 +206,7 @@ struct FishCompletions {
     private func value(of option: CommandOption) -> String {
         switch option.operands {
         case nil: ""
-        // Without -r it is offered behind an equals sign only.
+        // Without -r it is offered after an equals sign only.
         case .files where option.isValueOptional: " -F"
         case .filesAfterAt: " -x -a '(__ferry_files_after_at)'"
         case .unknown: " -x"

@@ -1,12 +1,12 @@
 internal import Ferry
 
-/// What a plan file says: requests by their names, and the order in which they run.
+/// A parsed plan: requests by name, and the order in which they run.
 struct Plan: Sendable {
     let file: JSONFile
     var name: String
-    /// What paths are joined to; `nil` when the file leaves that to the command line.
+    /// The base URL of the paths; `nil` if the command line sets it.
     var base: PlanTemplate?
-    /// Where answers are kept; `nil` when none are.
+    /// Where responses are stored; `nil` without a cache.
     var cache: PlanCache?
     var variables: [(name: String, value: PlanJSON)] = []
     var requests: [String: PlanRequest] = [:]
@@ -27,14 +27,14 @@ struct PlanRequest: Sendable {
     var deadline: Duration?
     var retries: Int?
     var priority = RequestPriority.normal
-    /// Values of the body to be kept, by JSON Pointer (RFC 6901).
+    /// Values of the body to capture, by JSON Pointer (RFC 6901).
     var captures: [(name: String, pointer: String)] = []
     var status: [ClosedRange<Int>] = [200...299]
-    /// With a `*` at the end the value begins so; `*` alone is any.
+    /// A value that ends in `*` is a prefix; `*` alone matches any value.
     var expectedHeaders: [(name: String, value: String)] = []
     var expectedJSON: [(pointer: String, value: JSON)] = []
     var schema: JSONSchema?
-    /// `nil` when the cache has no part in it.
+    /// `nil` if the request is not cached.
     var cache: PlanCachePolicy?
 
     enum Body: Sendable {
@@ -47,7 +47,7 @@ struct PlanRequest: Sendable {
         [path] + query.map(\.value) + headers.map(\.value) + [basic, bearer, cache?.sensitiveData].compactMap { $0 }
     }
 
-    /// All that is to be filled in.
+    /// All placeholders.
     var places: [PlanPlace] {
         let inBody =
             switch body {
@@ -60,20 +60,20 @@ struct PlanRequest: Sendable {
     }
 }
 
-/// What runs: one request, several at once, or one after another.
+/// A step: one request, several at once, or one after another.
 struct PlanNode: Sendable {
     indirect enum Kind: Sendable {
         case request(String)
         case batch([PlanNode], atMost: Int?, collects: Bool, deadline: Duration?)
         case chain([PlanNode], deadline: Duration?)
-        /// So many times, one after another.
+        /// Repeated this many times in sequence.
         case repeated(PlanNode, Int)
     }
 
     let kind: Kind
-    /// How many runs of requests it stands for.
+    /// The number of runs of requests in it.
     let count: Int
-    /// How much there is to go through: likewise, but what has no run in it is one, too.
+    /// The amount of work: the same, but a step without runs counts as one, too.
     let work: Int
 
     init(_ kind: Kind) {
@@ -87,7 +87,7 @@ struct PlanNode: Sendable {
         }
     }
 
-    /// How many of its requests may be on their way at once.
+    /// The maximum number of requests that may be active at once.
     var width: Int {
         switch kind {
         case .request: 1
@@ -98,7 +98,7 @@ struct PlanNode: Sendable {
         }
     }
 
-    /// The names of the requests, in the order written.
+    /// The names of the requests, in order.
     var names: [String] {
         var names: [String] = []
         addNames(to: &names)
@@ -113,7 +113,7 @@ struct PlanNode: Sendable {
         }
     }
 
-    /// A row for each run of a request, none of them begun.
+    /// A row for each run of a request, before the start.
     func rows(depth: Int = 0) -> [PlanRow] {
         var rows: [PlanRow] = []
         rows.reserveCapacity(count)
@@ -131,36 +131,36 @@ struct PlanNode: Sendable {
     }
 }
 
-/// Where a plan's answers are kept.
+/// Where a plan's responses are stored.
 struct PlanCache: Sendable {
     var directory: PlanTemplate
     var applicationVersion: PlanTemplate?
 
-    /// All that is to be filled in.
+    /// All placeholders.
     var places: [PlanPlace] { directory.places + (applicationVersion?.places ?? []) }
 }
 
-/// What a request of a plan says of the cache.
+/// The cache policy of a request of a plan.
 struct PlanCachePolicy: Sendable {
-    /// How long, and who says so.
+    /// How long responses are used, and who decides.
     enum Lifetime: Sendable {
         case seconds(Duration)
-        /// As the server says, by RFC 9111.
+        /// As the server says (RFC 9111).
         case http(isShared: Bool)
     }
 
     var lifetime: Lifetime
     var version = 0
-    /// Whose the answer is, filled in for each run.
+    /// Whose response it is, filled in for each run.
     var sensitiveData: PlanTemplate?
     var writing = CachePolicy.Writing.asynchronous
     var mode = CacheMode.cacheElseNetwork
-    /// Header fields that tell entries apart.
+    /// Header fields in the cache key.
     var headers: [String] = []
 }
 
 extension CacheMode {
-    /// By the word of the command line and of plans; `nil` for any other.
+    /// From the name on the command line or in a plan; `nil` for any other.
     init?(word: String) {
         switch word {
         case "else-network": self = .cacheElseNetwork
@@ -171,28 +171,28 @@ extension CacheMode {
     }
 }
 
-/// What `{{new.…}}` makes.
+/// The generators of `{{new.…}}`.
 enum PlanGenerator: String, CaseIterable {
     case uuid, time, number, counter
 }
 
-/// What there is of an answer: `{{step.…}}`.
+/// The parts of a response: `{{step.…}}`.
 enum PlanAnswerPart: String, CaseIterable {
     case json, text, status, headers
 }
 
 extension CaseIterable where Self: RawRepresentable<String> {
-    /// The words as people list them.
+    /// The names as a list for people.
     static var list: String {
         let words = allCases.map(\.rawValue)
         return words.dropLast().joined(separator: ", ") + " and " + (words.last ?? "")
     }
 }
 
-/// What is wrong with a plan, or cannot be made of it.
+/// A mistake in a plan, or a value that cannot be computed.
 struct PlanFault: Error, CustomStringConvertible {
     let description: String
-    /// The string of the file that it is about; the file knows the line.
+    /// The string of the file that it refers to, for the line number.
     let origin: JSON?
 
     init(_ description: String, at origin: JSON? = nil) {
@@ -202,7 +202,7 @@ struct PlanFault: Error, CustomStringConvertible {
 }
 
 extension JSONFile {
-    /// Without a line when it has nothing to do with one string of the file.
+    /// Without a line if it does not refer to one string of the file.
     func fault(_ fault: PlanFault) -> InputError {
         guard let origin = fault.origin else { return InputError("\(path): \(fault.description)") }
         return self.fault(origin, fault.description)

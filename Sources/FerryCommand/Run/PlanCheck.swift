@@ -1,10 +1,10 @@
 internal import Ferry
 
-/// Finds places of a plan that can never have a value, whatever the servers answer.
+/// Finds placeholders that can never have a value, whatever the servers respond.
 struct PlanCheck {
     private let plan: Plan
     private let variables: Set<String>
-    /// By the name of a captured value: the requests that capture it.
+    /// For each captured value, the requests that capture it.
     private let capturers: [String: [String]]
 
     init(_ plan: Plan) {
@@ -17,7 +17,7 @@ struct PlanCheck {
         self.capturers = capturers
     }
 
-    /// Throws the first one.
+    /// Throws the first mistake.
     func check() throws(PlanFault) {
         var made: Set<String> = []
         for (name, value) in plan.variables {
@@ -31,7 +31,7 @@ struct PlanCheck {
         try order.check()
     }
 
-    /// What is filled in before anything runs knows the variables before it, and nothing else.
+    /// What is filled in before the first request may use only the variables defined earlier.
     private func checkStart(_ places: [PlanPlace], _ made: Set<String>) throws(PlanFault) {
         for place in places {
             try checkShape(place)
@@ -56,7 +56,7 @@ struct PlanCheck {
         }
     }
 
-    /// Whether its words are such as can have a value.
+    /// Checks whether the placeholder can have a value at all.
     private func checkShape(_ place: PlanPlace) throws(PlanFault) {
         switch place.name {
         case "env": if place.words.count < 2 { throw fault(place, "must name an environment variable") }
@@ -76,7 +76,7 @@ struct PlanCheck {
         }
     }
 
-    /// The places of a request that have a value only when others have run before it: one for each name.
+    /// The placeholders of a request that need earlier requests, one for each name.
     private func needs(of request: PlanRequest) -> [PlanPlace] {
         var names: Set<String> = []
         return request.places.filter { place in
@@ -90,7 +90,7 @@ struct PlanCheck {
     }
 }
 
-/// What a plan expects of a response, and what is said where it is otherwise: what was expected, and what was found.
+/// Checks the expectations of a plan, and reports the expected and the actual value.
 enum PlanExpectation {
     static func check(_ response: Response, _ plan: PlanRequest) throws(RequestError) {
         for (name, wanted) in plan.expectedHeaders {
@@ -114,7 +114,7 @@ enum PlanExpectation {
         return found
     }
 
-    /// For people; `nil` where the error says it itself.
+    /// The message for people; `nil` if the error's own message is enough.
     static func explanation(of error: RequestError, _ plan: PlanRequest) -> String? {
         switch error.code {
         case .invalidStatusCode:
@@ -138,7 +138,7 @@ enum PlanExpectation {
         return json
     }
 
-    /// RFC 6901 points at the whole document with nothing.
+    /// In RFC 6901 an empty pointer is the whole document.
     private static func place(_ pointer: String) -> String { pointer.isEmpty ? "its root" : pointer }
 
     private static func fits(_ found: String, _ wanted: String) -> Bool {
@@ -148,7 +148,7 @@ enum PlanExpectation {
     private static func fault(_ message: String) -> RequestError { RequestError(.applicationError, message: message) }
 }
 
-/// What of a request of a plan its failures are explained with.
+/// The settings of a request that its error messages need.
 private struct PlanBounds: Request {
     let path: String
     let timeouts: Timeouts?

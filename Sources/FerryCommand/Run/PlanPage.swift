@@ -1,7 +1,7 @@
 internal import Ferry
 internal import FerryMeasurement
 
-/// How plans went, as one page that needs nothing else: for each a waterfall drawn as SVG, and the figures.
+/// The results of plans as one self-contained page: a waterfall in SVG, and the figures.
 struct PlanPage {
     private let reports: [PlanReport]
 
@@ -66,14 +66,14 @@ struct PlanPage {
 
     // MARK: The waterfall
 
-    /// Where things stand in a waterfall: names before the bars, or, in a narrow window, above them.
+    /// The layout of a waterfall: names before the bars or, in a narrow window, above them.
     private struct Measures {
         let format: ChartFrame.Format
         let rowHeight: Double
         let left: Double
         let chart: Double
         let bar: Double
-        /// For the names.
+        /// The width of the names.
         let room: Double
 
         static let all = [
@@ -181,7 +181,7 @@ struct PlanPage {
         """
 }
 
-/// What a plan would do, as a tree: for `--dry-run`.
+/// A plan as a tree, for `--dry-run`.
 struct PlanOutline {
     private let plan: Plan
 

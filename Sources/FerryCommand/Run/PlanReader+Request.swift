@@ -48,7 +48,7 @@ extension PlanReader {
         return try members["body"].map { .text(try template($0, "body")) }
     }
 
-    /// RFC 6901.
+    /// A JSON Pointer (RFC 6901).
     private func pointer(_ json: JSON, _ text: String) throws -> String {
         if !text.isEmpty && !text.hasPrefix("/") {
             throw fault(json, "'\(text)' is not a JSON Pointer, which begins with '/'")
@@ -84,7 +84,7 @@ extension PlanReader {
 }
 
 extension PlanReader {
-    /// Where answers are kept.
+    /// Where responses are stored.
     func cache(_ json: JSON) throws -> PlanCache {
         let members = try object(json, "a plan's 'cache'", allowing: ["dir", "applicationVersion"])
         guard let directory = members["dir"] else { throw fault(json, "'cache' of a plan must have 'dir'") }
@@ -94,7 +94,7 @@ extension PlanReader {
             applicationVersion: try members["applicationVersion"].map { try template($0, "applicationVersion") })
     }
 
-    /// Whether a request's answers are kept, and how kept ones are used.
+    /// Whether a request's responses are stored, and how they are used.
     func cachePolicy(_ json: JSON) throws -> PlanCachePolicy {
         let members = try object(
             json, "a request's 'cache'",

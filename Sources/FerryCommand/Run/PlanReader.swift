@@ -2,11 +2,11 @@ internal import Ferry
 internal import FerryJSON
 internal import FoundationEssentials
 
-/// Reads a plan file. What is wrong with it is said as compilers do, by file and line.
+/// Reads a plan file. Mistakes are reported by file and line, as in compilers.
 struct PlanReader {
     let file: JSONFile
 
-    /// The file's words for what no request may be called.
+    /// Reserved words that cannot be the name of a request.
     static let reserved = ["env", "new"]
     static let longest = 100_000
 
@@ -47,7 +47,7 @@ struct PlanReader {
         return plan
     }
 
-    // MARK: What runs
+    // MARK: Steps
 
     private func node(_ json: JSON, _ plan: Plan) throws -> PlanNode {
         if let name = json.string {
@@ -82,7 +82,7 @@ struct PlanReader {
         }
         if let times = members["repeat"] {
             node = PlanNode(.repeated(node, try integer(times, "repeat", 1...Self.longest)))
-            // Here too, as repeats of repeats soon are more than can be counted.
+            // Checked here, too, because nested repeats could overflow.
             if node.work > Self.longest { throw fault(json, "more than \(Self.longest) runs") }
         }
         return node
@@ -95,7 +95,7 @@ struct PlanReader {
         return nodes
     }
 
-    /// In a place a name has to say by itself what it stands for.
+    /// A name in a placeholder must be unambiguous.
     private func checkNames(_ plan: Plan, _ variables: JSON?, _ requests: JSON) throws {
         func check(_ name: String, _ place: JSON?) throws {
             if Self.reserved.contains(name) || name.contains(".") || name.isEmpty {
@@ -111,11 +111,11 @@ struct PlanReader {
         }
     }
 
-    // MARK: Pieces
+    // MARK: Values
 
     func fault(_ json: JSON, _ message: String) -> InputError { file.fault(json, message) }
 
-    /// In the order of the file; unknown members are refused, where it is said which are known.
+    /// The members in order. An unknown member is an error that lists the known ones.
     func object(_ json: JSON, _ what: String, allowing known: [String]? = nil) throws -> PlanMembers {
         guard let object = json.object else { throw fault(json, "\(what): expected an object, found \(json.kind)") }
         var members: [(key: String, value: JSON)] = []
@@ -130,7 +130,7 @@ struct PlanReader {
         return PlanMembers(members: members)
     }
 
-    /// Members of any name; none when there is no object.
+    /// Members with any name; empty if there is no object.
     func pairs(_ json: JSON?, _ what: String) throws -> [(key: String, value: JSON)] {
         try json.map { try object($0, what).members } ?? []
     }
@@ -181,7 +181,7 @@ struct PlanReader {
     }
 }
 
-/// The members of an object, in their order.
+/// The members of an object, in order.
 struct PlanMembers: Sequence {
     fileprivate let members: [(key: String, value: JSON)]
 

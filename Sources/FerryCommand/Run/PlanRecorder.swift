@@ -2,7 +2,7 @@ internal import Ferry
 internal import FerryMeasurement
 internal import Synchronization
 
-/// The rows of a plan that runs, in the order in which the plan names them.
+/// The rows of a running plan, in the order of the plan.
 final class PlanRecorder: Sendable {
     private struct State {
         var rows: [PlanRow]
@@ -18,12 +18,12 @@ final class PlanRecorder: Sendable {
     /// Nanoseconds.
     var elapsed: UInt64 { monotonicNanoseconds() - state.withLock { $0.begin } }
 
-    /// Times count from here on.
+    /// Starts the clock.
     func begin() { state.withLock { $0.begin = monotonicNanoseconds() } }
 
     func change(_ row: Int, _ change: (inout PlanRow) -> Void) { state.withLock { change(&$0.rows[row]) } }
 
-    /// It could not even be made.
+    /// The request could not be created.
     func failed(_ row: Int, _ fault: PlanFault) {
         let now = elapsed
         change(row) { row in
@@ -33,7 +33,7 @@ final class PlanRecorder: Sendable {
         }
     }
 
-    /// Says of rows that never began why.
+    /// Sets the reason of rows that never started.
     func explain(_ node: PlanNode, row: Int, _ skip: PlanSkip?) {
         state.withLock { state in
             var skips = PlanSkips(state.rows)
@@ -44,11 +44,11 @@ final class PlanRecorder: Sendable {
     }
 }
 
-/// Writes down one run.
+/// Records one run.
 struct PlanObserver: RequestObserver {
     let recorder: PlanRecorder
     let row: Int
-    /// Says what a failure is, for people.
+    /// Describes a failure for people.
     var explain: @Sendable (RequestError) -> String? = { _ in nil }
 
     func willStart(_ run: RunInfo) {
@@ -76,7 +76,7 @@ struct PlanObserver: RequestObserver {
     }
 }
 
-/// Sees whether a batch or chain took all of its time, and what in it had not begun by then.
+/// Determines whether a batch or chain reached its deadline, and what in it had not started by then.
 struct PlanGroupObserver: RequestObserver {
     /// The transport counts in milliseconds, so a transfer may end that much before the deadline of its group.
     private static let margin = Duration.milliseconds(2)
@@ -94,11 +94,11 @@ struct PlanGroupObserver: RequestObserver {
     }
 }
 
-/// How far a plan is.
+/// The progress of a plan.
 struct PlanProgress: Sendable {
     private(set) var ended = 0
     private(set) var total: Int
-    /// Names of the first few that run.
+    /// The names of the first few active requests.
     private(set) var shown: [String] = []
     private(set) var running = 0
 
@@ -116,7 +116,7 @@ struct PlanProgress: Sendable {
     }
 }
 
-/// The line that shows on a terminal how a plan goes, ten times a second.
+/// The line on a terminal that shows the progress of a plan, ten times a second.
 struct PlanLiveLine: Sendable {
     private let name: String
     private let recorder: PlanRecorder
@@ -126,10 +126,10 @@ struct PlanLiveLine: Sendable {
         recorder = run.recorder
     }
 
-    /// Until its task is cancelled; then the line is gone.
+    /// Draws until its task is cancelled, and then removes the line.
     func show() async {
         while !Task.isCancelled {
-            // The last column is left free: some terminals go to the next line as soon as it is written to.
+            // The last column stays empty, because some terminals wrap as soon as it is written.
             let columns = Console.size.columns - 1
             Console.live(Self.line(name, recorder.progress, nanoseconds: recorder.elapsed, columns: columns))
             try? await Task.sleep(for: .milliseconds(100))
@@ -137,8 +137,8 @@ struct PlanLiveLine: Sendable {
         Console.endLive()
     }
 
-    /// A line that wraps could not be taken away: no wider than so many columns. The name gives way first, which may be
-    /// a path.
+    /// A line that wraps could not be removed, so it is no wider than `columns`. The name, which may be a path, is
+    /// shortened first.
     static func line(_ name: String, _ progress: PlanProgress, nanoseconds: UInt64, columns: Int) -> String {
         let width = 20
         let filled = progress.total == 0 ? width : width * progress.ended / progress.total

@@ -1,18 +1,18 @@
 internal import Ferry
 internal import FerryMeasurement
 
-/// How a plan went.
+/// The result of a plan.
 struct PlanReport: Sendable {
     let name: String
     let rows: [PlanRow]
     let nanoseconds: UInt64
-    /// What ended it; of what is not one request's fault, like the deadline of a batch, no row says it.
+    /// What ended it, if it is not the failure of one request, like the deadline of a batch.
     var fault: RequestError?
 
     var finished: Int { rows.count { $0.state == .finished } }
     var isOK: Bool { finished == rows.count }
 
-    /// By what failed first.
+    /// By the first failure.
     var exitCode: ExitCode {
         let failures = rows.filter { $0.state == .failed }.sorted { $0.end < $1.end }
         guard let first = failures.first, let code = first.code else { return isOK ? .success : .transferFailed }
@@ -23,21 +23,21 @@ struct PlanReport: Sendable {
         }
     }
 
-    /// For people, on a terminal of the usual width.
+    /// The table for a terminal of the usual width.
     var table: String { table(columns: Console.usualColumns) }
 
-    /// For people, in lines of at most `columns`.
+    /// The table in lines of at most `columns`.
     func table(columns: Int) -> String { PlanTable(self, columns: columns).text }
 
-    /// One line, fields in alphabetical order.
+    /// One line, with fields in alphabetical order.
     var json: String { jsonLine(self) }
 }
 
-/// The parts of a run, as far as they are measured.
+/// The phases of a run that are measured.
 enum PlanPhase: String, CaseIterable, Sendable {
     case queue, connect, wait, body
 
-    /// Nanoseconds of each; what did not happen is left out.
+    /// Nanoseconds of each phase; phases that did not happen are omitted.
     static func times(of row: PlanRow) -> [PlanPhase: UInt64] {
         guard let metrics = row.metrics, metrics.attempts > 0 else { return [:] }
         func nanoseconds(_ duration: Duration?) -> UInt64 {
@@ -76,7 +76,7 @@ extension PlanRow: Encodable {
         let message: String
     }
 
-    /// Every field is always there; what there is nothing to say of is `null`.
+    /// Every field is always present; a missing value is `null`.
     func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
         try object.encode(name, forKey: .name)
@@ -93,21 +93,21 @@ extension PlanRow: Encodable {
     }
 }
 
-/// What became of one run of a request of a plan.
+/// The result of one run of a request of a plan.
 struct PlanRow: Sendable {
     enum State: String, Sendable, Encodable {
-        /// It never began.
+        /// It never started.
         case skipped
         case running, finished, failed, cancelled
     }
 
     let name: String
-    /// How deep in batches and chains.
+    /// The nesting depth in batches and chains.
     let depth: Int
     var state = State.skipped
-    /// Why it never began; `nil` of one that did.
+    /// Why it never started; `nil` if it did.
     var reason: String?
-    /// Nanoseconds since the plan began.
+    /// Nanoseconds since the start of the plan.
     var start: UInt64 = 0
     var end: UInt64 = 0
     var status: Int?
@@ -115,33 +115,33 @@ struct PlanRow: Sendable {
     var metrics: RequestMetrics?
     var code: RequestError.Code?
     var message: String?
-    /// What went wrong, for people: what was expected, or the thing and its limit. Without it, ``message`` has to do.
+    /// The error for people: what was expected, or the name and its limit. Without it, ``message`` is used.
     var explanation: String?
 
     var nanoseconds: UInt64 { end - min(start, end) }
     var attempts: Int { metrics?.attempts ?? 0 }
 
-    /// For people: whether the answer is the cache's, and whether it is past its time.
+    /// For people: whether the response came from the cache, and whether it is stale.
     var cached: String { metrics?.cache == .stale ? "stale" : isFromCache ? "yes" : "no" }
 
-    /// For people; `nil` where nothing went wrong.
+    /// For people; `nil` without an error.
     var fault: String? {
         if let explanation { return explanation }
         return message.map { message in
             switch code {
-            // What a plan expects is no fault of an application.
+            // An expectation of a plan is not an error of an application.
             case nil, .applicationError: message
             case let code?: "\(code): \(message)"
             }
         }
     }
 
-    /// For people: that it never began, and why.
+    /// For people: that it never started, and why.
     var skipped: String { "skipped" + (reason.map { ": \($0)" } ?? "") }
 }
 
-/// How a plan went, for people: a line for each run of a request, with its times by phase. Names from files and
-/// messages from servers are made harmless.
+/// The result of a plan as a table: a line for each run of a request, with its times by phase. Control characters in
+/// names and messages are replaced.
 struct PlanTable {
     private static let statusWidth = 6
     private static let timeWidth = 9
@@ -149,10 +149,10 @@ struct PlanTable {
 
     private let report: PlanReport
     private let columns: Int
-    /// Of the names; longer ones get lines of their own.
+    /// The width of the names; longer ones get lines of their own.
     private let nameWidth: Int
 
-    /// No line is longer than `columns`, which are at least the usual ones, unless a word is.
+    /// No line is longer than `columns`, which is at least the usual width, unless a word is.
     init(_ report: PlanReport, columns: Int) {
         self.report = report
         self.columns = columns
@@ -202,7 +202,7 @@ struct PlanTable {
         return note.isEmpty ? line : line + "  " + note
     }
 
-    /// The words of a text below one another, in the columns behind `first`.
+    /// The words of a text in several lines, in the columns after `first`.
     private func indented(_ text: String, first: String) -> [String] {
         var first = first
         return TerminalText.filled(text, to: max(columns - nameWidth - Self.gap, 20)).map { line in
@@ -217,7 +217,7 @@ struct PlanTable {
 
     private static func width(of text: String) -> Int { TerminalText.width(text) }
 
-    /// What is not usual: an answer of the cache's, several attempts.
+    /// Anything unusual: a response from the cache, several attempts.
     private static func note(_ row: PlanRow) -> String {
         var words: [String] = []
         if row.cached != "no" { words.append(row.cached == "stale" ? "stale" : "cached") }

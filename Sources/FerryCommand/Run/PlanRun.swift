@@ -2,7 +2,7 @@ internal import Ferry
 internal import FerryMeasurement
 internal import FoundationEssentials
 
-/// A plan under way, and the rows that it fills.
+/// An active plan, and the rows that it fills.
 struct PlanRun: Sendable {
     let plan: Plan
     let recorder: PlanRecorder
@@ -14,7 +14,7 @@ struct PlanRun: Sendable {
         recorder = PlanRecorder(plan.root)
     }
 
-    /// Runs it; what failed stands in the rows. Cancelling the task cancels what runs.
+    /// Runs the plan; failures are in the rows. Cancelling the task cancels the active requests.
     func perform(by agent: NetworkAgent) async -> PlanReport {
         recorder.begin()
         let steps = PlanSteps(plan: plan, state: state, recorder: recorder)
@@ -29,14 +29,14 @@ struct PlanRun: Sendable {
     }
 }
 
-/// What the nodes of a plan run as. Each is made when its turn comes: a chain of n steps, or of n rounds, is one link
-/// and the promise of the rest, so that it costs no more to make than to run.
+/// Converts the steps of a plan. Each step is created when its turn comes: a chain of n steps or rounds is one link and
+/// a promise of the rest, so creating it costs no more than running it.
 struct PlanSteps: Sendable {
     let plan: Plan
     let state: PlanState
     let recorder: PlanRecorder
 
-    /// `row` is the place of the node's first run among the rows.
+    /// `row` is the index of the step's first run.
     func chain(_ node: PlanNode, row: Int) -> ChainRequest<Void> {
         switch node.kind {
         case .request(let name): return call(name, row)
@@ -80,7 +80,7 @@ struct PlanSteps: Sendable {
         return step(node, row).then { rounds(of: node, times - 1, row + node.count) }
     }
 
-    /// A chain of this one step: it can be gone on with, whatever is said of the step as a whole.
+    /// A chain with this one step, to which others can be added, whatever its settings as a whole are.
     private func step(_ node: PlanNode, _ row: Int) -> ChainRequest<Void> {
         if case .request(let name) = node.kind { return call(name, row) }
         return ChainRequest(value: ()).then { chain(node, row: row) }
@@ -111,7 +111,7 @@ struct PlanSteps: Sendable {
     }
 }
 
-/// A member of a batch, made when it begins.
+/// A member of a batch, created when it starts.
 private struct PlanMember: RequestGroup {
     let steps: PlanSteps
     let node: PlanNode
@@ -120,7 +120,7 @@ private struct PlanMember: RequestGroup {
     var groupMember: GroupMember<Void> { steps.chain(node, row: row).groupMember }
 }
 
-/// Why a run of a request never began.
+/// Why a run of a request never started.
 enum PlanSkip: Sendable {
     case deadline(String)
     case failure(of: String)
@@ -134,23 +134,23 @@ enum PlanSkip: Sendable {
         }
     }
 
-    /// Whether this is what made a row that began fail, too.
+    /// Whether this also made a row fail that had started.
     fileprivate func explains(_ row: PlanRow) -> Bool {
         guard case .deadline = self else { return false }
         return row.code == .timeout(.deadline) || row.code == .timeout(.queue)
     }
 }
 
-/// Writes to rows that never began why they did not: what ended the chain or batch that they are in.
+/// Sets the reason of rows that never started: what ended the chain or batch that contains them.
 struct PlanSkips {
     private(set) var rows: [PlanRow]
 
     init(_ rows: consuming [PlanRow]) { self.rows = rows }
 
-    /// `skip` is what ended all of the node, so far as nothing in it has ended it before.
+    /// `skip` is what ended the whole step, unless something in it ended it earlier.
     mutating func explain(_ node: PlanNode, row: Int, _ skip: PlanSkip?) { _ = walk(node, row, skip) }
 
-    /// What ended it; `nil` when it went well.
+    /// What ended it; `nil` if it succeeded.
     private mutating func walk(_ node: PlanNode, _ row: Int, _ skip: PlanSkip?) -> PlanSkip? {
         switch node.kind {
         case .request: return look(at: row, skip)
@@ -192,8 +192,8 @@ struct PlanSkips {
     }
 }
 
-/// One run of a request of a plan, with everything filled in. Its value is nothing: what counts is that the answer is
-/// as expected, and what is captured of it.
+/// One run of a request of a plan, with all placeholders filled in. It has no value; it matters that the response is as
+/// expected, and what is captured.
 struct PlanCall: Request {
     typealias Value = Void
 
@@ -208,7 +208,7 @@ struct PlanCall: Request {
     private let plan: PlanRequest
     private let state: PlanState
 
-    /// `recorder` gets what becomes of it, in its row.
+    /// `recorder` receives the result in its row.
     init(_ plan: PlanRequest, _ state: PlanState, _ recorder: PlanRecorder, row: Int) throws(PlanFault) {
         self.plan = plan
         self.state = state

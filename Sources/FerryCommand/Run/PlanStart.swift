@@ -3,24 +3,24 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization
 
-/// A plan that is about to run: its variables have their values, and what is made of them has too.
+/// A plan that is about to run, with the values of its variables and of everything that depends on them.
 ///
-/// One run of a plan is one start: what `{{new.uuid}}` made for a variable is the same in the base, the cache's folder
-/// and every request.
+/// One run of a plan is one start: the value of `{{new.uuid}}` in a variable is the same in the base, the cache's
+/// folder and every request.
 struct PlanStart: Sendable {
     let plan: Plan
     let state: PlanState
-    /// What an agent for it has to know.
+    /// The configuration of its agent.
     private(set) var configuration: NetworkConfiguration
     private let given: [(name: String, value: String)]
-    /// The variables that the configuration is made of.
+    /// The variables that the configuration uses.
     private let shared: [String: JSON]
 
-    /// Values given on the command line win over those of the file. With another base the plan's is not asked for; see
-    /// ``based(on:)``.
+    /// Values from the command line override those of the file. With another base, the plan's base is not evaluated;
+    /// see ``based(on:)``.
     init(_ plan: Plan, values: [(name: String, value: String)] = [], hasOtherBase: Bool = false) throws(InputError) {
         self.plan = plan
-        // A request goes by its own name, whatever else is called so.
+        // The name of a request always refers to the request.
         given = values.filter { plan.requests[$0.name] == nil }
         do throws(PlanFault) {
             state = try PlanState(variables: plan.variables, overruledBy: given)
@@ -34,33 +34,33 @@ struct PlanStart: Sendable {
         }
     }
 
-    /// The same on a base of another's.
+    /// The same plan with another base.
     init(_ plan: Plan, values: [(name: String, value: String)] = [], base: String) throws(InputError) {
         self = try PlanStart(plan, values: values, hasOtherBase: true).based(on: base)
     }
 
-    /// The same on a base of another's.
+    /// The same plan with another base.
     func based(on base: String) -> PlanStart {
         var start = self
         start.configuration.baseURL = base
         return start
     }
 
-    /// The same by this engine.
+    /// The same plan with this engine.
     func carried(by engine: TransferEngine) -> PlanStart {
         var start = self
         start.configuration.engine = engine
         return start
     }
 
-    /// The same with a cache for requests that say nothing of one, where the command line asks for it.
+    /// The same plan with a cache for requests without one, if the command line asks for it.
     func cached(_ arguments: ParsedArguments) throws(UsageError) -> PlanStart {
         var start = self
         try HTTPCacheOption.apply(arguments, to: &start.configuration)
         return start
     }
 
-    /// The same with its exchanges written down.
+    /// The same plan with its exchanges recorded.
     func recorded(by recorder: Recorder) -> PlanStart {
         var start = self
         start.configuration.recorder = recorder
@@ -72,7 +72,7 @@ struct PlanStart: Sendable {
         self.state = state
     }
 
-    /// Another run by the same agent. Its variables are made anew, but for those that the agent was made with.
+    /// Another run with the same agent. Its variables get new values, except those that the agent's configuration uses.
     func again() throws(PlanFault) -> PlanStart {
         let kept = shared.map { (name: $0.key, value: $0.value) }
         return PlanStart(self, try PlanState(variables: plan.variables, overruledBy: given, keeping: kept))
@@ -93,7 +93,7 @@ struct PlanStart: Sendable {
         return configuration
     }
 
-    /// Throws where a request is a path, and nothing says on which server.
+    /// Throws if a request has a path, but no base is known.
     func checkBase() throws(InputError) {
         if let base = configuration.baseURL, !base.isEmpty {
             if CommandURL.hasWebScheme(base) { return }
@@ -111,7 +111,7 @@ struct PlanStart: Sendable {
         }
     }
 
-    /// What a path begins with, as far as it is known before anything has run; `nil` where it is not known at all.
+    /// The beginning of a path, as far as it is known before the first request; `nil` if it is unknown.
     private func beginning(of path: PlanTemplate) -> String? {
         var text = ""
         for part in path.parts {
@@ -126,10 +126,10 @@ struct PlanStart: Sendable {
         return text
     }
 
-    /// Values that requests bring.
+    /// The values that requests capture.
     private var captured: Set<String> { Set(plan.requests.values.flatMap { $0.captures.map(\.name) }) }
 
-    /// The variables that these are made of, and those that they are made of.
+    /// The variables that these placeholders use, directly or indirectly.
     private static func variables(of plan: Plan, behind places: [PlanPlace]) -> Set<String> {
         var names = Set(places.map(\.name))
         for (name, value) in plan.variables.reversed() where names.contains(name) {
@@ -138,7 +138,7 @@ struct PlanStart: Sendable {
         return names.intersection(plan.variables.map(\.name))
     }
 
-    /// Throws where a name of `--var` is nothing that one of these plans knows.
+    /// Throws if a name of `--var` is unknown to all plans.
     static func checkNames(_ values: [(name: String, value: String)], of plans: [Plan]) throws(InputError) {
         var known: Set<String> = []
         for plan in plans {
@@ -149,7 +149,7 @@ struct PlanStart: Sendable {
             known.formUnion(((plan.base?.places ?? []) + (plan.cache?.places ?? [])).map(\.name))
         }
         known.subtract(PlanReader.reserved)
-        // In a place a name of a request is its answer.
+        // In a placeholder the name of a request is its response.
         for plan in plans { known.subtract(plan.requests.keys) }
         for (name, _) in values where !known.contains(name) {
             let whose = plans.count == 1 ? "the plan has" : "the plans have"
@@ -160,8 +160,8 @@ struct PlanStart: Sendable {
         }
     }
 
-    /// The environment stays as it is, and so do variables that no request captures anew: a place of them that has no
-    /// value now never has one.
+    /// The environment and variables that no request captures do not change, so a placeholder for them without a value
+    /// now never has one.
     private static func check(_ plan: Plan, _ state: PlanState) throws(PlanFault) {
         let running = Set(plan.root.names).sorted().compactMap { plan.requests[$0] }
         let captured = Set(running.flatMap { $0.captures.map(\.name) })
@@ -172,7 +172,7 @@ struct PlanStart: Sendable {
     }
 }
 
-/// The values of a plan that runs: variables, what was captured, and the last answer of each request.
+/// The values of a running plan: variables, captured values, and the latest response of each request.
 final class PlanState: Sendable {
     private struct State {
         var values: [String: JSON] = [:]
@@ -182,8 +182,7 @@ final class PlanState: Sendable {
 
     private let state = Mutex(State())
 
-    /// Each variable is made of those before it. Given ones are not made, nor are those that are kept of an earlier
-    /// run.
+    /// Each variable is computed from those before it, except given ones and those kept from an earlier run.
     init(
         variables: [(name: String, value: PlanJSON)], overruledBy given: [(name: String, value: String)],
         keeping kept: [(name: String, value: JSON)] = []
@@ -198,7 +197,7 @@ final class PlanState: Sendable {
         }
     }
 
-    /// Variables and captured values, as they are now.
+    /// The current variables and captured values.
     func values(of names: Set<String>) -> [String: JSON] {
         state.withLock { $0.values.filter { names.contains($0.key) } }
     }
@@ -237,7 +236,7 @@ final class PlanState: Sendable {
         }
     }
 
-    /// A string as it is, everything else as JSON.
+    /// A string unchanged, everything else as JSON.
     private func plain(_ json: JSON) -> String { json.string ?? json.description }
 
     func value(of place: PlanPlace) throws(PlanFault) -> JSON {

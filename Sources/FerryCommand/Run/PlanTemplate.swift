@@ -1,6 +1,6 @@
 internal import Ferry
 
-/// A text with places to be filled in: `/users/{{login.json.user.id}}`.
+/// A text with placeholders: `/users/{{login.json.user.id}}`.
 struct PlanTemplate: Sendable {
     enum Part: Sendable {
         case text(String)
@@ -9,10 +9,10 @@ struct PlanTemplate: Sendable {
 
     let source: String
     let parts: [Part]
-    /// The string of the file that it is.
+    /// The string of the file.
     let origin: JSON?
 
-    /// A text without places is a template too. `origin` is where it stands in the file.
+    /// A text without placeholders is a template, too. `origin` is its position in the file.
     init(_ source: String, at origin: JSON? = nil) throws(PlanFault) {
         self.source = source
         self.origin = origin
@@ -32,16 +32,16 @@ struct PlanTemplate: Sendable {
 
     var places: [PlanPlace] { parts.compactMap { if case .place(let place) = $0 { place } else { nil } } }
 
-    /// The one place that is all of it: its value keeps its type.
+    /// The only placeholder, if there is nothing else: its value keeps its type.
     var onlyPlace: PlanPlace? { parts.count == 1 ? places.first : nil }
 }
 
-/// A place in a template: words with points between them, and what stands there when there is nothing.
+/// A placeholder in a template: words separated by dots, and the text to use if there is no value.
 struct PlanPlace: Sendable {
     /// At least one; none is empty.
     let words: [String]
     let fallback: String?
-    /// The string of the file that it is in.
+    /// The string of the file that contains it.
     let origin: JSON?
 
     init(_ text: Substring, at origin: JSON?) throws(PlanFault) {
@@ -53,13 +53,13 @@ struct PlanPlace: Sendable {
         if words.contains("") { throw PlanFault("'{{\(text)}}' names nothing", at: origin) }
     }
 
-    /// What its value is looked up by: a variable, a captured value, a request, or a word of the file's own.
+    /// The name under which its value is looked up: a variable, a captured value, a request, or a reserved word.
     var name: String { words[0] }
 
     var description: String { words.joined(separator: ".") }
 }
 
-/// JSON with places in its strings.
+/// JSON with placeholders in its strings.
 indirect enum PlanJSON: Sendable {
     case constant(JSON)
     case text(PlanTemplate)
@@ -92,32 +92,32 @@ indirect enum PlanJSON: Sendable {
     }
 }
 
-/// Follows the steps of a plan in the order in which they run, and finds places of what has not run by then.
+/// Follows the steps of a plan in the order of execution, and finds placeholders that need a request which has not run.
 struct PlanOrder {
-    /// A batch around the step that is looked at.
+    /// A batch around the current step.
     private struct Batch {
         let members: [PlanNode]
-        /// The member that the step is in.
+        /// The member that contains the step.
         let index: Int
     }
 
     private let plan: Plan
     private let needs: [String: [PlanPlace]]
     private let capturers: [String: [String]]
-    /// Requests that have an answer by now, and values that are captured.
+    /// Requests with a response so far, and captured values.
     private var known: Set<String> = []
-    /// The same in the order in which they came, as far back as the member of the nearest batch goes.
+    /// The same in order of arrival, back to the member of the nearest batch.
     private var news: [String] = []
     private var batches: [Batch] = []
 
-    /// `needs` are places by the request that they are in.
+    /// `needs` are the placeholders by request.
     init(_ plan: Plan, needs: [String: [PlanPlace]], _ capturers: [String: [String]]) {
         self.plan = plan
         self.needs = needs
         self.capturers = capturers
     }
 
-    /// Throws the first one.
+    /// Throws the first mistake.
     mutating func check() throws(PlanFault) { try walk(plan.root) }
 
     private mutating func walk(_ node: PlanNode) throws(PlanFault) {
@@ -128,12 +128,12 @@ struct PlanOrder {
             for (value, _) in plan.requests[name]?.captures ?? [] { learn(value) }
         case .chain(let nodes, _), .batch(let nodes, 1?, _, _): for node in nodes { try walk(node) }
         case .batch(let nodes, _, _, _): try walk(members: nodes)
-        // What fails in the first round fails.
+        // A mistake shows in the first round.
         case .repeated(let node, _): try walk(node)
         }
     }
 
-    /// Each knows what was before the batch, and what comes after it knows what all of them brought.
+    /// Each member knows what came before the batch; what comes after the batch knows the results of all members.
     private mutating func walk(members: [PlanNode]) throws(PlanFault) {
         var brought: [String] = []
         for (index, member) in members.enumerated() {
@@ -152,7 +152,7 @@ struct PlanOrder {
         if known.insert(name).inserted { news.append(name) }
     }
 
-    // MARK: Saying why
+    // MARK: Error messages
 
     private func fault(_ place: PlanPlace, in request: String) -> PlanFault {
         let isAnswer = plan.requests[place.name] != nil
@@ -174,7 +174,7 @@ struct PlanOrder {
         return PlanFault("'{{\(place.description)}}' has no value in '\(request)': \(what) \(why)", at: place.origin)
     }
 
-    /// Whether a request runs in another member of a batch around.
+    /// Whether a request runs in another member of an enclosing batch.
     private func isBeside(_ name: String) -> Bool {
         batches.contains { batch in
             batch.members.enumerated().contains { $0.offset != batch.index && $0.element.names.contains(name) }

@@ -46,7 +46,7 @@ enum RunCommand: Subcommand {
         return output.write(reports, after: code)
     }
 
-    /// All are read and made ready before the first runs: a mistake in the last shall not come late.
+    /// All plans are read and prepared before the first one runs, so that a mistake in the last is found early.
     private static func prepared(_ arguments: ParsedArguments) throws -> (starts: [PlanStart], output: PlanOutput) {
         let values = try arguments.pairs("var")
         let base = try arguments.base("base")
@@ -95,14 +95,14 @@ enum RunCommand: Subcommand {
     }
 }
 
-/// The files that `ferry run` writes.
+/// The output files of `ferry run`.
 struct PlanOutput: Sendable {
     private let pagePath: String?
     private let archivePath: String?
-    /// What was exchanged; `nil` where nobody wants it.
+    /// The exchanges; `nil` if they are not recorded.
     let recorder: Recorder?
 
-    /// Throws where it is known that one of them cannot be written.
+    /// Throws if it is known that one of them cannot be written.
     init(_ arguments: ParsedArguments) throws(InputError) {
         pagePath = arguments.last("html")
         archivePath = arguments.last("har")
@@ -110,7 +110,7 @@ struct PlanOutput: Sendable {
         recorder = archivePath.map { _ in Recorder() }
     }
 
-    /// Writes them. How the plans went counts for the exit code, before a file that could not be written.
+    /// Writes the files. The result of the plans takes precedence over a file that could not be written.
     func write(_ reports: [PlanReport], after code: ExitCode) -> ExitCode {
         var code = code
         func tell(_ write: () throws(InputError) -> Void) {

@@ -3,7 +3,7 @@ internal import FerryTesting
 internal import FoundationEssentials
 internal import Glibc
 
-/// `ferry serve`: the loopback server, with its routes and, where wanted, a script of faults.
+/// `ferry serve`: the loopback server with its routes and, optionally, a script of faults.
 enum ServeCommand: Subcommand {
     static let name = "serve"
     static let summary = "Run a test server, also one that misbehaves"
@@ -39,7 +39,7 @@ enum ServeCommand: Subcommand {
         if let operand = arguments.operands.first { throw UsageError("unexpected '\(operand)'") }
         var options = LoopbackServer.Options()
         options.port = UInt16(try arguments.integer("port", in: 0...65_535) ?? 0)
-        // Nobody asks what it received, and it may run for days.
+        // Nobody reads them, and the server may run for days.
         options.recordedRequests = 0
         options.certificate = try arguments.last("tls").map { word in
             guard let kind = certificates[word] else {
@@ -70,11 +70,11 @@ enum ServeCommand: Subcommand {
         }
     }
 
-    /// Until the task is cancelled, or the input has ended.
+    /// Waits until the task is cancelled, or the input has ended.
     private static func waitForEnd(ofInput: Bool) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { try? await Task.sleep(for: .seconds(1_000_000_000)) }
-            // Asked again and again, as a blocked read could not be cancelled.
+            // Polls, because a blocked read could not be cancelled.
             if ofInput {
                 group.addTask {
                     while !Task.isCancelled && !inputHasEnded() { try? await Task.sleep(for: .milliseconds(100)) }
@@ -85,7 +85,7 @@ enum ServeCommand: Subcommand {
         }
     }
 
-    /// Takes away what has come, without waiting.
+    /// Discards input without waiting.
     private static func inputHasEnded() -> Bool {
         var wanted = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
         guard poll(&wanted, 1, 0) > 0 else { return false }
@@ -94,7 +94,7 @@ enum ServeCommand: Subcommand {
     }
 }
 
-/// Why the server does not run.
+/// Why the server could not start.
 struct ServeFault: Error, CustomStringConvertible {
     let description: String
 

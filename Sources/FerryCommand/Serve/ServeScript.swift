@@ -2,8 +2,8 @@ internal import Ferry
 internal import FerryTesting
 internal import FoundationEssentials
 
-/// The file of `ferry serve --script`: `{"scripts": [rule, …]}`, as `LoopbackScript.Rule` has it. What is wrong with it
-/// is said by file and line, with the place and with what is expected there.
+/// The file of `ferry serve --script`: `{"scripts": [rule, …]}`, see `LoopbackScript.Rule`. Mistakes are reported by
+/// file and line, with the position in the document and the expected value.
 struct ServeScript {
     private struct File: Decodable {
         var scripts: [LoopbackScript.Rule]
@@ -34,7 +34,7 @@ struct ServeScript {
         }
     }
 
-    /// A member that is written wrongly would be passed over: a rule without its path is for every connection.
+    /// A misspelled member would be ignored: a rule without its path applies to every connection.
     private func checkNames() throws(InputError) {
         guard let object = document.object else {
             throw file.fault(document, "a script: expected an object, found \(document.kind)")
@@ -77,7 +77,7 @@ struct ServeScript {
         return file.fault(value(at: path), (place.isEmpty ? "a script" : place) + ": " + message)
     }
 
-    /// As far as there is one.
+    /// The value at a path, as far as it exists.
     private func value(at path: [any CodingKey]) -> JSON {
         path.reduce(document) { value, key in
             guard let index = key.intValue else { return value[key.stringValue] ?? value }

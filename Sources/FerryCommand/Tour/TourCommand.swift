@@ -2,7 +2,7 @@ internal import Ferry
 internal import FerryMeasurement
 internal import FerryTesting
 
-/// `ferry tour`: what works, shown on a server of its own, one line each.
+/// `ferry tour`: shows each feature against a built-in server, one line each.
 enum TourCommand: Subcommand {
     static let name = "tour"
     static let summary = "Show each feature against a built-in server"
@@ -49,7 +49,7 @@ enum TourCommand: Subcommand {
     }
 }
 
-/// How one step went.
+/// The result of one step.
 struct TourResult: Sendable, Encodable {
     var name: String
     var ok: Bool

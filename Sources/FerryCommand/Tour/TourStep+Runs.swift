@@ -3,7 +3,7 @@ internal import FerryTesting
 internal import Foundation
 
 extension TourStep {
-    /// GET of a path that waits so many milliseconds; the value is its number.
+    /// A GET of a path with this delay in milliseconds; the value is its number.
     private struct Late: Request {
         typealias Value = Int
         let milliseconds: Int
@@ -50,7 +50,7 @@ extension TourStep {
     private static let fileLength = 3_000_000
     private static let cut = 1_234_567
 
-    /// A server that hangs up in the middle of a file, and then has the rest of it.
+    /// A server that closes the connection in the middle of a file, and then sends the rest of it.
     static func prepareDownload(_ server: LoopbackServer) {
         let bytes = LoopbackServer.pattern(0..<fileLength)
         server.script(
@@ -100,7 +100,7 @@ extension TourStep {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         var configuration = NetworkConfiguration(baseURL: agent.baseURL)
         configuration.cache = CacheConfiguration(directory: folder)
-        // Two agents, as if there were two processes: the second one finds what the first one kept.
+        // Two agents, like two processes: the second one finds what the first one stored.
         let first = try await withNetworkAgent(configuration: configuration, grace: .zero) { agent in
             try await agent.send(UserInfo())
         }

@@ -3,7 +3,7 @@ internal import Ferry
 internal import FerryMeasurement
 internal import FerryTesting
 
-/// One thing that is shown; it returns what there is to say, or throws.
+/// One feature; the closure returns a description, or throws.
 struct TourStep: Sendable {
     let name: String
     let show: @Sendable (NetworkAgent) async throws -> String
@@ -26,7 +26,7 @@ struct TourStep: Sendable {
         return result
     }
 
-    /// What the server must know beyond its routes.
+    /// Further routes of the server.
     static func prepare(_ server: LoopbackServer) {
         server.handle("GET", "/users/7") { _ in LoopbackResponse(json: #"{"id":7,"nick":"kim","level":3}"#) }
         prepareDownload(server)
@@ -146,7 +146,7 @@ struct TourStep: Sendable {
         if !holds { throw Unexpected(description: otherwise) }
     }
 
-    /// The error that `send` must end with.
+    /// The error with which `send` must end.
     static func failure<Value>(of send: () async throws(RequestError) -> Value) async throws -> RequestError {
         do {
             _ = try await send()

@@ -2,8 +2,8 @@ internal import CFerryJSON
 internal import FoundationEssentials
 
 extension DecodingSession {
-    /// Decodes a value of any type: those with a strategy by it, arrays and dictionaries without containers, the others
-    /// by themselves.
+    /// Decodes a value of any type: by its strategy if it has one, arrays and dictionaries without containers, and all
+    /// others by their own `init(from:)`.
     func decode<T: Decodable>(_ type: T.Type, at index: Int) throws -> T {
         // No helper that returns `T?`: asking the runtime for that type costs as much as a small decode.
         let way = DecodingWay.of(type)
@@ -33,7 +33,7 @@ extension DecodingSession {
         }
     }
 
-    /// The value under the name that the caller knows its type by: the way of the type says which it is.
+    /// The value as the type that the caller knows. The way of the type guarantees that the cast is correct.
     @inline(__always)
     private func same<From, To>(_ value: From, as type: To.Type = To.self) -> To {
         unsafeBitCast(value, to: type)
@@ -60,7 +60,7 @@ extension DecodingSession {
         return array
     }
 
-    /// Its keys are data, which no strategy converts.
+    /// Decodes a dictionary. Its keys are data, which no strategy converts.
     @inline(__always)
     func dictionary<Value>(at index: Int, _ value: (Int) throws -> Value) throws -> [String: Value] {
         var dictionary: [String: Value] = [:]
@@ -72,7 +72,7 @@ extension DecodingSession {
         return dictionary
     }
 
-    /// The keys of an object and the values behind them, in the order of the document.
+    /// The keys and values of an object, in the order of the document.
     @inline(__always)
     func members(
         at index: Int, converting: Bool = false, _ reserve: (Int) -> Void, each: (Int, Int) throws -> Void
@@ -92,8 +92,8 @@ extension DecodingSession {
 // MARK: Foundation's types
 
 extension DecodingSession {
-    /// `isAlone` where a single value container was asked for it: Foundation's path of an error ends above the date
-    /// otherwise.
+    /// Decodes a date. `isAlone` says whether a single value container was asked for it: in Foundation the path of an
+    /// error then includes the date, and otherwise ends above it.
     func date(at index: Int, isAlone: Bool = false) throws -> Date {
         guard !isNull(at: index) else { throw mismatch(Date.self, at: index) }
         switch options.dateDecodingStrategy {
@@ -107,14 +107,14 @@ extension DecodingSession {
                 return try Date.ISO8601FormatStyle().parse(tape.string(at: index))
             } catch {
                 let path = codingPath(to: index)
-                throw corrupted("not a date of ISO 8601", isAlone ? path : Array(path.dropLast()), error)
+                throw corrupted("not an ISO 8601 date", isAlone ? path : Array(path.dropLast()), error)
             }
         case .parsed(let parse):
             let text = try string(at: index)
             do {
                 return try parse(text)
             } catch {
-                throw corrupted("not a date of the format", codingPath(to: index), error)
+                throw corrupted("not a date in the expected format", codingPath(to: index), error)
             }
         case .custom(let make): return try make(TapeDecoder(session: self, index: index))
         }
@@ -149,7 +149,8 @@ extension DecodingSession {
         return uuid
     }
 
-    /// From the digits as they were written, where they are at hand; otherwise from the shortest that give the double.
+    /// Decodes a decimal from its digits in the text if the text is available, and otherwise from the shortest digits
+    /// of the double.
     private func decimal(at index: Int) throws -> Decimal {
         switch ferry_json_tag(tape, index) {
         case JSONTag.signed: return Decimal(Int64(bitPattern: tape.words[index + 1]))

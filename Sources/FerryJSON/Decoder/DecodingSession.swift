@@ -1,6 +1,6 @@
 internal import CFerryJSON
 
-/// What all containers of one decoding share.
+/// The state that all containers of one decoding share.
 final class DecodingSession {
     let tape: ferry_json_tape
     let document: JSONDocument
@@ -11,19 +11,19 @@ final class DecodingSession {
     @exclusivity(unchecked) private var numbers = NumberPlaces()
     @exclusivity(unchecked) private var shelf = ContainerShelf()
 
-    /// The keys of members that have an integer, by the indexes of their values.
+    /// The keys of members with an integer value, by the indexes of their values.
     @exclusivity(unchecked) private var keys: [Int: any CodingKey] = [:]
-    /// The objects that became dictionaries without a container, in the order in which they did.
+    /// The indexes of objects that became dictionaries without a container, in the order of decoding.
     @exclusivity(unchecked) private var dictionaries: [UInt32] = []
     @exclusivity(unchecked) private var dictionarySet: Set<Int> = []
     @exclusivity(unchecked) private var way = WayDown()
-    /// The last path that was asked for: who is refused one type at a value often tries another.
+    /// The last requested path: code that fails to decode a value as one type often tries another.
     @exclusivity(unchecked) private var lastPath: (index: Int, path: [any CodingKey]) = (0, [])
-    /// Descriptions of errors, by the type that was expected and the tag that was found.
+    /// Descriptions of errors, by the expected type and the found tag.
     @exclusivity(unchecked) private var messages: [MessageKey: String] = [:]
     @exclusivity(unchecked) private var lastMessage: (key: MessageKey, text: String)?
 
-    /// Where the document itself stands, for one that stands for an absent member.
+    /// The path of the document itself, if it stands for an absent member.
     private let basePath: [any CodingKey]
 
     init(
@@ -40,13 +40,13 @@ final class DecodingSession {
 
     deinit { shelf.deallocate() }
 
-    /// The text is only there while `decode` runs; a decoder may have been kept for longer.
+    /// Ends the decoding: the text exists only while `decode` runs, but a type may have kept a decoder.
     func end() {
         text = nil
         shelf.close()
     }
 
-    /// A decoder that finds null.
+    /// A decoder whose value is null.
     static func decoderOfNull(at path: [any CodingKey], options: FerryJSONDecoder) -> any Decoder {
         let session = DecodingSession(.null, options: options, text: nil, basePath: path)
         session.end()
@@ -67,14 +67,14 @@ final class DecodingSession {
 
     // MARK: Paths
 
-    /// Keeps a key that the document does not say all of.
+    /// Remembers a key that the document alone does not determine.
     func note(_ key: some CodingKey, at index: Int) {
         guard key.intValue != nil else { return }
         keys[index] = key
         lastPath = (0, [])
     }
 
-    /// Keeps that an object is a dictionary, whose keys are data, which coding paths say as they stand.
+    /// Remembers that an object is a dictionary: its keys are data and appear in coding paths unchanged.
     @inline(__always)
     func noteDictionary(at index: Int) { dictionaries.append(UInt32(truncatingIfNeeded: index)) }
 
@@ -86,7 +86,7 @@ final class DecodingSession {
         return dictionarySet.contains(index)
     }
 
-    /// The way to a value, in the keys that it was decoded by.
+    /// The path to a value, with the keys that it was decoded by.
     func codingPath(to index: Int) -> [any CodingKey] {
         if lastPath.index == index && index != 0 { return lastPath.path }
         let steps = way.steps(to: index, in: tape)
@@ -101,12 +101,12 @@ final class DecodingSession {
         guard step.isObject else { return PathKey(position: step.position) }
         if let key = keys[step.value] { return key }
         let name = tape.string(at: step.child)
-        // Foundation knows integers only where it goes through a container, which it does where no key is converted.
+        // Foundation uses integers only if it decodes with a container, which it does if no key is converted.
         if isDictionary(step.container) { return usesDefaultKeys ? PathKey(member: name) : PathKey(stringValue: name) }
         return PathKey(stringValue: usesDefaultKeys ? name : keyConverter.convert(name, path: &path))
     }
 
-    /// The way to a value, in the keys of the document.
+    /// The path to a value, with the keys of the document.
     func documentPath(to index: Int) -> JSONPath {
         JSONPath(way.steps(to: index, in: tape), in: tape)
     }
@@ -118,7 +118,8 @@ final class DecodingSession {
         let tag: UInt8
     }
 
-    /// `expected T, found KIND`, made once for each: to find out a type's name takes longer than to decode a value.
+    /// The text `expected T, found KIND`, made once per combination, because getting the name of a type takes longer
+    /// than decoding a value.
     func message(_ type: Any.Type, at index: Int) -> String {
         let key = MessageKey(type: ObjectIdentifier(type), tag: ferry_json_tag(tape, index))
         if let lastMessage, lastMessage.key == key { return lastMessage.text }
@@ -133,7 +134,7 @@ final class DecodingSession {
 
     // MARK: Numbers as they were written
 
-    /// The digits of the number at `index`, when the document's text is at hand.
+    /// The digits of the number at `index`, if the document's text is available.
     func numberText(at index: Int) -> UnsafeBufferPointer<UInt8>? {
         guard let text, let parsed = document.parsed else { return nil }
         return numbers.digits(of: index, in: parsed, text)
@@ -149,7 +150,7 @@ extension DecodingSession {
         switch ferry_json_tag(tape, index) {
         case JSONTag.yes: true
         case JSONTag.no: false
-        // For null too this is Foundation's error, other than for all other types.
+        // For null Foundation also throws this error, unlike for all other types.
         case JSONTag.null: throw wrongKind(Bool.self, at: index)
         default: throw mismatch(Bool.self, at: index)
         }
@@ -167,7 +168,7 @@ extension DecodingSession {
         return value
     }
 
-    /// One that is written with a fraction or an exponent is read again, from its digits: its double may be another.
+    /// A number with a fraction or an exponent is read again from its digits, because its double may differ.
     @inline(never)
     private func largeInteger<T: FixedWidthInteger>(at index: Int, as type: T.Type = T.self) throws -> T {
         guard ferry_json_tag(tape, index) == JSONTag.double, ferry_json_double(tape, index).magnitude >= 0x1p53,
@@ -189,7 +190,7 @@ extension DecodingSession {
         return float
     }
 
-    /// Numbers that JSON cannot write, as strings.
+    /// Decodes numbers that JSON cannot represent, from strings.
     private func nonConforming<T: BinaryFloatingPoint>(_ type: T.Type, at index: Int) throws -> T {
         if case .convertFromString(let positive, let negative, let nan) = options.nonConformingFloatDecodingStrategy,
             ferry_json_tag(tape, index) == JSONTag.string
@@ -204,8 +205,8 @@ extension DecodingSession {
         throw mismatch(type, at: index)
     }
 
-    /// The error for a value of another kind. A number that the type cannot hold has an empty path, as in Foundation;
-    /// the description says where it is.
+    /// The error for a value of another kind. If the type cannot hold a number, the path is empty, as in Foundation;
+    /// the description has the place.
     @inline(never)
     func mismatch<T>(_ type: T.Type, at index: Int) -> DecodingError {
         if isNull(at: index) {
@@ -214,7 +215,7 @@ extension DecodingSession {
         }
         if view(at: index).kind == .number, T.self is any Numeric.Type {
             let place = documentPath(to: index)
-            return .dataCorrupted(.init(codingPath: [], debugDescription: "\(place): a number that is no \(T.self)"))
+            return .dataCorrupted(.init(codingPath: [], debugDescription: "\(place): number does not fit \(T.self)"))
         }
         return wrongKind(type, at: index)
     }

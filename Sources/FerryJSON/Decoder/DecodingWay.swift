@@ -1,12 +1,13 @@
 internal import CFerryJSON
 internal import FoundationEssentials
 
-/// How a type is decoded: by a strategy, without containers, or by itself.
+/// How a type is decoded: by a strategy, without containers, or by its own `init(from:)`.
 ///
-/// Comparing a type with all types that have a way of their own takes longer than decoding a number. Asking the runtime
-/// whether the type is an array or a dictionary takes longer still. So the way of each type is found once in a process.
+/// Comparing a type with all types that have their own way takes longer than decoding a number. Asking the runtime
+/// whether the type is an array or a dictionary takes even longer. So the way of each type is determined once per
+/// process.
 struct DecodingWay: Equatable {
-    /// One of the constants, or the address of a reader, which is kept for good.
+    /// One of the constants, or the address of a reader, which is never freed.
     private let bits: UInt
 
     private init(_ bits: UInt) { self.bits = bits }
@@ -49,7 +50,7 @@ struct DecodingWay: Equatable {
         return way
     }
 
-    /// The way that stands from now on: the first that was found.
+    /// Stores the way of a type and returns the one that was stored first.
     private static func know(_ type: Any.Type, _ way: DecodingWay) -> DecodingWay {
         DecodingWay(ferry_json_know_type(unsafeBitCast(type, to: UnsafeRawPointer.self), way.bits))
     }
@@ -64,7 +65,7 @@ struct DecodingWay: Equatable {
         ObjectIdentifier(UUID.self): uuid, ObjectIdentifier(Decimal.self): decimal, ObjectIdentifier(JSON.self): json,
     ]
 
-    /// Only for a way that is none of the constants, and for the type that it was found for.
+    /// The reader. Only for a way that is none of the constants, and for the type that it was made for.
     @inline(__always)
     func reader<T>(of type: T.Type) -> ValueReader<T> {
         let reader = Unmanaged<AnyObject>.fromOpaque(UnsafeRawPointer(bitPattern: bits).unsafelyUnwrapped)
@@ -74,8 +75,8 @@ struct DecodingWay: Equatable {
 
 /// Reads the values of one type.
 ///
-/// A class, so that it finds its type in itself: a generic function has to ask the runtime for types that are made of
-/// its parameters.
+/// A class, because its objects store their type: a generic function must ask the runtime for types built from its
+/// parameters.
 class ValueReader<Value> {
     func value(at index: Int, in session: DecodingSession) throws -> Value {
         preconditionFailure("a reader reads")
@@ -103,7 +104,7 @@ extension Dictionary: ReadWithoutContainer where Key: CodingKeyRepresentable, Va
     }
 }
 
-/// Of all dictionaries those of strings alone have keys that no strategy converts.
+/// Only dictionaries with `String` keys have keys that no strategy converts.
 private final class StringDictionaryReader<Element: Decodable>: ValueReader<[String: Element]> {
     override func value(at index: Int, in session: DecodingSession) throws -> [String: Element] {
         try session.dictionary(at: index) { try session.decode(Element.self, at: $0) }
@@ -135,8 +136,8 @@ private final class DictionaryReader<Key: Hashable & CodingKeyRepresentable, Ele
         // Foundation's errors, which differ for integers.
         if Key.self == Int.self {
             throw DecodingError.typeMismatch(
-                Int.self, .init(codingPath: path, debugDescription: "a key that is no integer"))
+                Int.self, .init(codingPath: path, debugDescription: "a key that is not an integer"))
         }
-        throw session.corrupted("a key that is no \(Key.self)", path)
+        throw session.corrupted("a key that is not a \(Key.self)", path)
     }
 }

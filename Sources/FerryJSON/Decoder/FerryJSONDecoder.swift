@@ -2,7 +2,7 @@ public import FoundationEssentials
 
 /// Decodes values from JSON, with the strategies and results of Foundation's `JSONDecoder`.
 ///
-/// It is a value type: configure a copy. It reads some documents differently than Foundation: if a key stands twice,
+/// It is a value type: configure a copy. It reads some documents differently than Foundation: if a key appears twice,
 /// the last value counts; a comma before a closing bracket is an error; the text must be UTF-8; a number larger than
 /// any finite double makes the document invalid; `-0` is the integer 0, also as a `Double`; and up to 1,023 containers
 /// may be nested (512 in Foundation). A `Float` is the nearest to the nearest `Double`, which now and then is not the
@@ -60,7 +60,7 @@ public struct FerryJSONDecoder: Sendable {
         return try session.decode(type, at: json.index)
     }
 
-    /// What stands for a document that is not there: nil for an optional, an error for anything else.
+    /// The value for a missing document: `nil` for an optional, an error for anything else.
     package func decodeNothing<T: Decodable>(_ type: T.Type) throws -> T {
         try T(from: DecodingSession.decoderOfNull(at: [], options: self))
     }

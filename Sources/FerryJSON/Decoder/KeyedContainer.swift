@@ -23,7 +23,7 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return place
     }
 
-    /// The value for a key, or nil where it is absent or null.
+    /// The value for a key; `nil` if it is absent or null.
     @inline(__always)
     private func presentPlace(of key: Key) -> Int? {
         let place = members.find(key)
@@ -126,7 +126,7 @@ struct KeyedContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func superDecoder() throws -> any Decoder { decoder(forKey: PathKey.super) }
     func superDecoder(forKey key: Key) throws -> any Decoder { decoder(forKey: key) }
 
-    /// An absent key has a decoder too: one that finds null.
+    /// An absent key also has a decoder, whose value is null.
     private func decoder(forKey key: some CodingKey) -> any Decoder {
         let place = members.find(key)
         guard place != 0 else { return DecodingSession.decoderOfNull(at: codingPath + [key], options: session.options) }

@@ -1,8 +1,8 @@
 internal import FoundationEssentials
 
-/// A step of a coding path that no key of the type being decoded stands for.
+/// A step of a coding path for which the decoded type has no key.
 ///
-/// Small enough for an existential without an allocation: paths are made for each error.
+/// Small enough for an existential without an allocation, because each error has a path.
 struct PathKey: CodingKey {
     private enum Kind {
         case name(String)
@@ -46,7 +46,8 @@ struct PathKey: CodingKey {
 
 /// Turns `created_at` into `createdAt`, and back.
 enum SnakeCase {
-    /// A word begins at a capital letter; of several in a row the last begins one if a small letter comes after them.
+    /// Converts to snake case. A word begins at a capital letter. Of several capital letters in a row, the last begins
+    /// a word if a small letter follows.
     static func snakeCase(of key: String) -> String {
         let letters = Array(key)
         var words: [ArraySlice<Character>] = []
@@ -66,23 +67,23 @@ enum SnakeCase {
         return words.map { String($0).lowercased() }.joined(separator: "_")
     }
 
-    /// Underscores at either end stay; what is between them becomes one word.
+    /// Converts to camel case. Underscores at either end are kept.
     static func camelCase(of key: String) -> String {
         let leading = key.prefix { $0 == "_" }
         guard leading.endIndex != key.endIndex else { return key }
         let trailing = key.suffix(key.reversed().prefix { $0 == "_" }.count)
         let words = key[leading.endIndex..<trailing.startIndex].split(separator: "_")
         guard words.count > 1 else { return key }
-        // `capitalized` begins a word behind digits and punctuation too, as Foundation's decoder does: `icon2X`.
+        // `capitalized` also begins a word after digits and punctuation, like Foundation's decoder: `icon2X`.
         let joined = words.dropFirst().reduce(words[0].lowercased()) { $0 + $1.capitalized }
         return leading + joined + trailing
     }
 }
 
-/// Makes the names that types know of the keys of documents.
+/// Converts the keys of documents to the names that types use.
 final class KeyConverter {
     private let strategy: FerryJSONDecoder.KeyDecodingStrategy
-    /// The keys of a document are few, and stand in it over and over.
+    /// A document has few different keys, which appear again and again.
     private var known: [String: String] = [:]
 
     init(_ strategy: FerryJSONDecoder.KeyDecodingStrategy) { self.strategy = strategy }
@@ -90,7 +91,7 @@ final class KeyConverter {
     /// Whether the name depends on more than the key.
     var dependsOnPath: Bool { if case .custom = strategy { true } else { false } }
 
-    /// The name for a key in the object at `path`, which is only looked at, and needed, where names depend on it.
+    /// The name for a key in the object at `path`. The path is used only if names depend on it.
     func convert(_ key: String, path: inout [any CodingKey]) -> String {
         switch strategy {
         case .useDefaultKeys: return key

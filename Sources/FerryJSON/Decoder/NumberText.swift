@@ -1,12 +1,12 @@
 internal import CFerryJSON
 
-/// Finds the text of numbers, in any order: where every so many words of the tape stand in the text is kept.
+/// Finds the text of numbers, in any order. It remembers the text position of every 1,024th word of the tape.
 struct NumberPlaces {
-    /// How many words one search goes at most.
+    /// The maximum number of words that one search passes.
     private static let distance = 1024
 
     private var last = ferry_json_cursor()
-    /// The cursor at each multiple of the distance, as far as was looked.
+    /// The cursor at each multiple of the distance, as far as the text has been searched.
     private var marks: [ferry_json_cursor] = []
 
     /// The bytes of the number at `index`, in the text that the document was parsed from.
@@ -25,7 +25,7 @@ struct NumberPlaces {
     }
 
     private mutating func offset(of index: Int, in document: OpaquePointer, _ text: UnsafePointer<UInt8>) -> Int {
-        // From a little before or behind, the way is short; otherwise from the last mark before.
+        // If the last position is near, continue from there, otherwise from the mark before `index`.
         if last.index == 0 || index > last.index + Self.distance || index + Self.distance / 2 < last.index {
             while marks.count <= index / Self.distance {
                 var cursor = marks.last ?? ferry_json_cursor()
@@ -57,7 +57,7 @@ struct JSONNumberText {
     /// The power of ten that the digits are multiplied by.
     private var scale = 0
 
-    /// Of a text that the parser has found to be a number.
+    /// Reads a text that the parser has accepted as a number.
     init(_ text: String) {
         var rest = Substring(text).utf8
         isNegative = rest.first == UInt8(ascii: "-")
@@ -67,7 +67,8 @@ struct JSONNumberText {
             switch byte {
             case UInt8(ascii: "."): isFraction = true
             case UInt8(ascii: "e"), UInt8(ascii: "E"):
-                // One that no integer holds is beyond all bounds below, but far from the end of Int.
+                // An exponent that no `Int` holds becomes one that is beyond all limits below, but far from the limits
+                // of `Int`.
                 let exponent = Int(Substring(rest)) ?? (rest.first == UInt8(ascii: "-") ? -1 << 48 : 1 << 48)
                 scale += min(max(exponent, -1 << 48), 1 << 48)
                 rest = rest.suffix(0)

@@ -1,34 +1,35 @@
 internal import CFerryJSON
 
-/// The members of the object that a container is at, by the names that types ask for.
+/// The members of the current object of a container, by the names that types ask for.
 ///
-/// Types ask for the same keys in the same order, object after object. The place of each key is kept in that order.
-/// While objects have the same keys, a key is found by one comparison.
+/// Types ask for the same keys in the same order, object after object. The place of each key is stored in that order,
+/// so while objects have the same keys, one comparison finds a key.
 final class ObjectMembers {
     private struct Asked {
         let name: String
-        /// The member's place, or a negative number where there is none.
+        /// The place of the member; negative if there is none.
         let place: Int32
     }
 
     let session: DecodingSession
-    /// Where the object stands on the tape.
+    /// The index of the object on the tape.
     @exclusivity(unchecked) private(set) var index = 0
-    /// Whether a key that was asked for has an integer, which coding paths say.
+    /// Whether a requested key has an integer value, which coding paths must show.
     @exclusivity(unchecked) private(set) var keysHaveIntegers = false
     @exclusivity(unchecked) private var layout = ferry_json_members()
 
-    /// What was asked for, in order; one buffer that grows.
+    /// The requested keys, in order; one buffer that grows.
     @exclusivity(unchecked) private var asked: UnsafeMutablePointer<Asked>
     @exclusivity(unchecked) private var askedCount = 0
     @exclusivity(unchecked) private var askedCapacity = 16
     @exclusivity(unchecked) private var cursor = 0
     @exclusivity(unchecked) private var guess = 0
-    /// Layouts that were dropped before they were used. If every object has other keys, keeping places is a waste.
+    /// The number of layouts dropped without having been used. If every object has other keys, storing places costs
+    /// more than it saves.
     @exclusivity(unchecked) private var wasted = 0
     @exclusivity(unchecked) private var isUseful = false
 
-    /// The names of all members where they are not those of the document, and their places.
+    /// The converted names of all members, if they differ from the document's, and their places.
     @exclusivity(unchecked) private var names: [String] = []
     @exclusivity(unchecked) private var places: [String: Int] = [:]
     @exclusivity(unchecked) private var hasPlaces = false
@@ -46,7 +47,7 @@ final class ObjectMembers {
         ferry_json_members_free(&layout)
     }
 
-    /// Goes on to the object at `index`.
+    /// Moves to the object at `index`.
     func move(to index: Int) {
         self.index = index
         cursor = 0
@@ -74,7 +75,7 @@ final class ObjectMembers {
         }
     }
 
-    /// The names of the members as the strategy makes them; whether they are those of the object before.
+    /// Converts the names of the members. Returns whether they are the same as those of the last object.
     private func convertNames(_ hasSameKeys: Bool) -> Bool {
         let converter = session.keyConverter
         if hasSameKeys && !converter.dependsOnPath { return true }
@@ -100,7 +101,7 @@ final class ObjectMembers {
     @inline(__always)
     private func value(at place: Int) -> Int { Int(layout.values.unsafelyUnwrapped[place]) }
 
-    /// The value for a key, or 0.
+    /// The index of the value for a key, or 0.
     @inline(__always)
     func find(_ key: some CodingKey) -> Int {
         let name = key.stringValue
@@ -121,7 +122,7 @@ final class ObjectMembers {
         return place.map(value) ?? 0
     }
 
-    /// Keeps where the key is for the next object. Types that ask in another order each time find each key anew.
+    /// Stores the place of a key for the next object. Types that ask in another order each time search for each key.
     private func note(_ name: String, _ place: Int?) {
         guard wasted < Self.mostWasted, cursor < 2 * Int(layout.count) + 16 else { return }
         let entry = Asked(name: name, place: place.map { Int32($0) } ?? -1)
@@ -148,8 +149,8 @@ final class ObjectMembers {
             fillPlaces()
             return places[name]
         }
-        // Keys of other bytes may be canonically equivalent, which is how Foundation compares them. Some letters beyond
-        // ASCII are equivalent to one of ASCII, so only the keys of the object decide.
+        // Keys with different bytes may be canonically equivalent, and Foundation compares them so. Some non-ASCII
+        // characters are equivalent to an ASCII one, so only the keys of the object decide.
         guard layout.is_ascii else {
             fillPlaces()
             return places[name]
@@ -177,7 +178,7 @@ final class ObjectMembers {
         session.usesDefaultKeys ? session.tape.string(at: value(at: place) - 1) : names[place]
     }
 
-    /// The names in the order of the document, each once.
+    /// The distinct names, in the order of the document.
     var allNames: [String] {
         let all = (0..<Int(layout.count)).map(name)
         if session.usesDefaultKeys && layout.keys_differ && layout.is_ascii { return all }

@@ -1,10 +1,10 @@
 internal import FoundationEssentials
 
-// Dates, identifiers and decimals from their bytes, in the forms that they mostly have. What is written in another form
-// is left to Foundation, and what is read here is what Foundation reads.
+// Reads dates, UUIDs and decimals in their usual forms directly from the bytes. All other forms are left to Foundation.
+// The results are the same as Foundation's.
 
 extension Date {
-    /// `2020-01-31T12:00:00Z`, or nil for what is written in any other way or is no date.
+    /// `2020-01-31T12:00:00Z`; `nil` for any other form and for invalid dates.
     init?(plainTimestamp text: UnsafeBufferPointer<UInt8>) {
         guard text.count == 20, text[4] == UInt8(ascii: "-"), text[7] == UInt8(ascii: "-"),
             text[10] == UInt8(ascii: "T"), text[13] == UInt8(ascii: ":"), text[16] == UInt8(ascii: ":"),
@@ -22,7 +22,7 @@ extension Date {
         }
         let (year, month, day) = (number(0, 4), number(5, 2), number(8, 2))
         let (hour, minute, second) = (number(11, 2), number(14, 2), number(17, 2))
-        // Before 1583 calendars differ.
+        // Calendars differ before 1583.
         guard isNumber, year >= 1583, (1...12).contains(month), (1...28).contains(day), hour < 24, minute < 60,
             second < 60
         else { return nil }
@@ -35,7 +35,7 @@ extension Date {
 }
 
 extension UUID {
-    /// 36 characters, the hyphens where they belong.
+    /// Reads 36 characters with the hyphens in their places.
     init?(digits text: UnsafeBufferPointer<UInt8>) {
         guard text.count == 36 else { return nil }
         var bytes: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -73,7 +73,7 @@ struct DecimalDigits {
     private var mantissa: UInt128 = 0
     private var exponent = 0
 
-    /// Of a text that the parser has found to be a number; nil where it has more digits.
+    /// Reads a text that the parser has accepted as a number; `nil` if it has too many digits.
     init?(_ text: UnsafeBufferPointer<UInt8>) {
         isNegative = text.first == UInt8(ascii: "-")
         var place = isNegative ? 1 : 0
@@ -111,7 +111,7 @@ struct DecimalDigits {
         return isNegative ? -power : power
     }
 
-    /// Nil where the exponent is near the end of what a `Decimal` holds.
+    /// `nil` if the exponent is near the limits of `Decimal`.
     var decimal: Decimal? {
         guard mantissa != 0, exponent > -80, exponent < 80 else { return nil }
         let sign: FloatingPointSign = isNegative ? .minus : .plus
@@ -119,7 +119,8 @@ struct DecimalDigits {
         return Decimal(sign: sign, exponent: exponent, significand: Decimal(low))
     }
 
-    /// Written where it stands: adding and multiplying two halves takes as long as to read the text does.
+    /// Writes the digits directly into the decimal: adding and multiplying two halves takes as long as reading the
+    /// text.
     private var largeDecimal: Decimal {
         var mantissa = mantissa
         var exponent = exponent
@@ -138,7 +139,7 @@ struct DecimalDigits {
         return decimal
     }
 
-    /// Whether a `Decimal` is laid out as it has been for decades, which nobody promises.
+    /// Whether a `Decimal` has the memory layout that it has had for decades; the layout is not documented.
     private static let layoutIsKnown: Bool = {
         guard MemoryLayout<Decimal>.size == 20 else { return false }
         return ["-1234567890123456789012.5", "98765432109876543210.123456789012345678", "18446744073709551617"]

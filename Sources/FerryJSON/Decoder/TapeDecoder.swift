@@ -66,7 +66,7 @@ struct UnkeyedContainer: UnkeyedDecodingContainer {
     var isAtEnd: Bool { Int(next) >= ferry_json_close(session.tape, index) }
     var currentIndex: Int { Int(position) }
 
-    /// Gives the next element to `body`; it is passed once that has succeeded.
+    /// Passes the next element to `body`, and moves on if that succeeds.
     @inline(__always)
     private mutating func take<T, Expected>(
         _ expected: Expected.Type, _ body: (DecodingSession, Int) throws -> T

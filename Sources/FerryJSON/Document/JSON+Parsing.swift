@@ -31,7 +31,7 @@ extension JSON {
         self.init(JSONDocument(parsed: try JSON.parse(bytes, spare: spare)))
     }
 
-    /// Where the value stands in the text that it was parsed from, in bytes; `nil` for a value that was built.
+    /// The offset of the value in the text that it was parsed from, in bytes; `nil` for a value that was built.
     package func offset(in text: UnsafeRawBufferPointer) -> Int? {
         guard let parsed = document.parsed, let start = text.baseAddress?.assumingMemoryBound(to: UInt8.self)
         else { return nil }
@@ -41,7 +41,7 @@ extension JSON {
         return offset == Int(bitPattern: UInt.max) ? nil : mark + offset
     }
 
-    /// The parser's own document, to be released by the caller.
+    /// Parses into the parser's own document, which the caller must release.
     static func parse(_ bytes: UnsafeRawBufferPointer, spare: Int) throws(JSONSyntaxError) -> OpaquePointer {
         var document: OpaquePointer?
         var offset = 0
@@ -126,9 +126,9 @@ extension JSONSyntaxError.Reason: CustomStringConvertible {
         case .tooDeep: "nested too deeply"
         case .invalidUTF8: "not UTF-8"
         case .controlCharacter: "control character in a string"
-        case .unterminatedString: "string without an end"
-        case .invalidEscape: "escape that does not exist"
-        case .invalidNumber: "not a number, or one too large"
+        case .unterminatedString: "unterminated string"
+        case .invalidEscape: "invalid escape"
+        case .invalidNumber: "invalid or too large number"
         case .invalidLiteral: "neither true, false nor null"
         case .structure: "unexpected character or end"
         }

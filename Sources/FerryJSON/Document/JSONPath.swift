@@ -1,6 +1,6 @@
 internal import CFerryJSON
 
-/// The way from the root of a document to one of its values.
+/// The path from the root of a document to one of its values.
 struct JSONPath {
     enum Step: Equatable {
         case key(String)
@@ -11,7 +11,7 @@ struct JSONPath {
 
     init() {}
 
-    /// The way to the value, or to the key of a member, that stands at `index`.
+    /// Creates the path to the value, or to the member key, at `index`.
     init(to index: Int, in tape: ferry_json_tape) {
         var way = WayDown()
         self.init(way.steps(to: index, in: tape), in: tape)
@@ -27,7 +27,7 @@ struct JSONPath {
 }
 
 extension JSONPath: CustomStringConvertible {
-    /// `$[3].question.id`; keys that are no plain names stand in brackets and quotes.
+    /// `$[3].question.id`; keys that are not plain names are in brackets and quotes.
     var description: String {
         steps.reduce(into: "$") { text, step in
             switch step {
@@ -44,29 +44,29 @@ extension JSONPath: CustomStringConvertible {
     }
 }
 
-/// The way from the root of a document down to one of its values, kept for the next one that is asked for.
+/// Finds paths from the root of a document to its values, and keeps the last one for the next search.
 ///
-/// Found by going from member to member, so that nothing has to be kept for it while all goes well. Where many ways are
-/// asked for, each goes on where the last one ended. A large container that is visited again gets a list of its
-/// children, so that ways in any order take about the time of one walk.
+/// A path is found by walking from member to member, so nothing has to be stored while decoding succeeds. Each search
+/// continues from the last path. A large container that is visited again gets a list of its children, so searches in
+/// any order take about as long as one walk.
 struct WayDown {
-    /// One container on the way, and the element or the key of the member through which the way goes on.
+    /// One container on the path, and its element or member key through which the path continues.
     struct Step {
         let container: Int
         let isObject: Bool
         fileprivate(set) var child: Int
         fileprivate(set) var position = 0
 
-        /// The value that the way goes on with.
+        /// The value in which the path continues.
         var value: Int { isObject ? child + 1 : child }
     }
 
-    /// Smaller containers are gone through again.
+    /// Smaller containers are walked again.
     private static let mostWalked = 32
 
     private var steps: [Step] = []
-    /// The children of large containers: none at the first time, all from the second on. Of those that were visited
-    /// last, most of the time the only ones, they stand in an array, which is searched faster than a dictionary.
+    /// The children of large containers: empty after the first visit, complete after the second. Those of the last
+    /// visited container, usually the only one, are in an array, which is searched faster than a dictionary.
     private var children: [Int: [UInt32]] = [:]
     private var recent: [Visited] = []
     private static let mostRecent = 4
@@ -78,9 +78,9 @@ struct WayDown {
         var position = 0
     }
 
-    /// The way to the value, or to the key of a member, that stands at `target`.
+    /// The path to the value, or to the member key, at `target`.
     mutating func steps(to target: Int, in tape: ferry_json_tape) -> ArraySlice<Step> {
-        // What lies on the last way: the steps behind it are for what comes next.
+        // The target is on the last path; the steps after it stay for the next search.
         if let place = steps.firstIndex(where: { $0.container == target }) { return steps[..<place] }
         while let last = steps.last, target <= last.container || target >= ferry_json_close(tape, last.container) {
             steps.removeLast()
@@ -95,8 +95,8 @@ struct WayDown {
         return steps[...]
     }
 
-    /// Moves the last step on to the child that holds the target; gives that child's value, or the target if it is the
-    /// key.
+    /// Moves the last step to the child that contains the target. Returns that child's value, or the target if it is
+    /// the key.
     private mutating func goOn(to target: Int, in tape: ferry_json_tape) -> Int {
         var step = steps.removeLast()
         if ferry_json_count(tape, step.container) > Self.mostWalked {
@@ -118,7 +118,7 @@ struct WayDown {
         return target
     }
 
-    /// Moves the step to the child that holds the target, or leaves it at the first child the first time.
+    /// Moves the step to the child that contains the target; at the first visit it stays at the first child.
     private mutating func find(_ target: Int, _ step: inout Step, in tape: ferry_json_tape) {
         if let place = recent.firstIndex(where: { $0.container == step.container }) {
             return Self.find(target, &step, in: &recent[place])
@@ -137,7 +137,7 @@ struct WayDown {
     private static func find(_ target: Int, _ step: inout Step, in visited: inout Visited) {
         let list = visited.children
         var (low, high) = (0, list.count)
-        // Most errors come in the order of the document: from the last child it is not far.
+        // Most errors are found in the order of the document, so the last child is near.
         if Int(list[visited.position]) <= target {
             low = visited.position
             if low + 4 < high, target < Int(list[low + 4]) { high = low + 4 }

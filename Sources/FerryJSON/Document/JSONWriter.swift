@@ -18,7 +18,7 @@ struct JSONWriter {
     private(set) var bytes: [UInt8] = []
     private let pretty: Bool
     private let tape: ferry_json_tape
-    /// The containers that are open: whether each is an object, and whether it has something in it yet.
+    /// The open containers: whether each is an object, and whether it is still empty.
     private var open: [(isObject: Bool, isEmpty: Bool)] = []
 
     init(pretty: Bool, tape: ferry_json_tape) {
@@ -47,7 +47,7 @@ struct JSONWriter {
         }
     }
 
-    /// Writes a scalar or the beginning of a container; gives the index behind it.
+    /// Writes a scalar or the beginning of a container; returns the index after it.
     private mutating func writeWord(at index: Int) -> Int {
         switch ferry_json_tag(tape, index) {
         case JSONTag.string: write(string: tape.utf8(at: index))

@@ -2,7 +2,7 @@ internal import CFerryJSON
 
 /// The members of the innermost object: their keys, those that come twice, and their order.
 extension EncodingSession {
-    /// A member of the innermost object, whose value comes next.
+    /// Begins a member of the innermost object; its value comes next.
     func beginMember(named name: String) {
         let depth = frames.count - 1
         let count = frames[depth].count
@@ -34,7 +34,7 @@ extension EncodingSession {
         if members[members.count - 1].keyCount != name.utf8.count + 2 { frames[depth].keysArePlain = false }
     }
 
-    /// Of the key that stands at the end of the text.
+    /// The hash of the key at the end of the text.
     func hash(from begin: Int) -> UInt64 {
         let count = output.count - begin - 2
         var head: UInt64 = 0
@@ -49,10 +49,10 @@ extension EncodingSession {
         return product ^ product >> 32
     }
 
-    /// Of a key that comes twice the last value stays.
+    /// The earlier member with the same key, if there is one. The last value counts.
     func lastMember(like new: Member, at depth: Int) -> Int? {
         let first = frames[depth].firstMember
-        // Objects with many members, which only types with keys of their own make, have a dictionary.
+        // Only types with their own keys can have so many members; they get a dictionary.
         if members.count - first > 64 {
             if largeObjects[depth] == nil {
                 var known: [String: Int] = [:]
@@ -80,13 +80,13 @@ extension EncodingSession {
 
     func isBefore(_ a: Int, _ b: Int) -> Bool {
         let (a, b) = (members[a], members[b])
-        // Without the quotes, behind which nothing is to be compared.
+        // Leave out the quotes, because nothing after them is compared.
         let (aCount, bCount) = (a.keyCount - 2, b.keyCount - 2)
         let order = memcmp(output.bytes + a.begin + 1, output.bytes + b.begin + 1, min(aCount, bCount))
         return order != 0 ? order < 0 : aCount < bCount
     }
 
-    /// Whether members whose places are given, or all in their order, are in the order of their keys.
+    /// Whether the members at these places, or all in their order, are sorted by key.
     func isInOrder(_ order: [Int]?, from first: Int, _ count: Int) -> Bool {
         var place = 1
         while place < count {
@@ -97,7 +97,7 @@ extension EncodingSession {
         return true
     }
 
-    /// The members of the innermost object by their keys, from its first one on.
+    /// The members of the innermost object, sorted by key, from its first one.
     func sortedMembers(from first: Int) -> [Int] {
         let count = members.count - first
         let live = (0..<count).filter { !members[first + $0].isReplaced }
@@ -110,7 +110,7 @@ extension EncodingSession {
         return order
     }
 
-    /// Writes the members of the innermost object again, in order and without those that were replaced.
+    /// Rewrites the members of the innermost object, sorted and without replaced ones.
     func putInOrder() {
         let first = frames[frames.count - 1].firstMember
         let count = members.count - first
@@ -118,7 +118,7 @@ extension EncodingSession {
             return write((0..<count).filter { !members[first + $0].isReplaced }, from: first)
         }
         if frames[frames.count - 1].keysArePlain {
-            // Where all keys differ, a member that was replaced is out of order with the one in its place.
+            // If all keys differ, a replaced member is out of order with its replacement.
             if isInOrder(nil, from: first, count) { return }
             if count < lastOrders.count, lastOrders[count].count == count,
                 isInOrder(lastOrders[count], from: first, count)
@@ -177,7 +177,7 @@ extension EncodingSession {
         finishFrame()
     }
 
-    /// Its keys are data, which no strategy converts, and differ.
+    /// Encodes a dictionary. Its keys are data, which no strategy converts, and are distinct.
     func dictionary<Value>(_ values: [String: Value], _ write: (String, Value) throws -> Void) throws {
         _ = pushFrame()
         open(.object)

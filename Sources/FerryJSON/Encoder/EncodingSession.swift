@@ -1,26 +1,25 @@
 internal import CFerryJSON
 
-/// Writes the text of one value as it is encoded, from its beginning to its end.
+/// Writes the text of one value while it is encoded.
 ///
-/// Values are written where they belong while they encode themselves. Only a container or an encoder that a type asks
-/// for within another, which it may fill in any order, has a session of its own. Its text is inserted when the outer
-/// value is done.
+/// Values are written in place. Only a container or an encoder that a type asks for within another one has its own
+/// session, because the type may fill it in any order. Its text is inserted when the outer value is complete.
 final class EncodingSession {
-    /// A value that is encoding itself.
+    /// A value that is being encoded.
     struct Frame {
         enum Kind { case empty, scalar, array, object }
-        /// Tells encoders of this value from those of others that were at the same depth.
+        /// Distinguishes encoders of this value from those of earlier values at the same depth.
         let serial: UInt32
         var kind = Kind.empty
-        /// How many elements or members it has.
+        /// The number of elements or members.
         var count = 0
-        /// Where its first member begins in `members`.
+        /// The index of its first member in `members`.
         let firstMember: Int
-        /// Whether members have to be put in order, or some left out.
+        /// Whether members must be sorted or left out.
         var needsOrder = false
-        /// Whether all keys stand in the text as they are, and are in its order: that of their bytes.
+        /// Whether all keys are unescaped in the text and sorted by their bytes.
         var keysArePlain = true
-        /// A bit for each hash of a key that it has, to notice keys that come twice.
+        /// A bit for each hash of a key, to detect duplicate keys.
         var seen = SIMD8<UInt64>()
         let pathCount: Int
         let firstChild: Int
@@ -29,7 +28,7 @@ final class EncodingSession {
     struct Member {
         var begin: Int
         var end = 0
-        /// Of the key as it is written, with its quotes.
+        /// The length of the key as written, with its quotes.
         var keyCount: Int
         var hash: UInt64
         var isReplaced = false
@@ -37,7 +36,7 @@ final class EncodingSession {
         var replaced: Int?
     }
 
-    /// A value with a session of its own, and where it belongs.
+    /// A value with its own session, and its place.
     struct Child {
         let place: Int
         let session: EncodingSession
@@ -53,19 +52,19 @@ final class EncodingSession {
     let baseLevel: Int
 
     @exclusivity(unchecked) var frames: [Frame] = []
-    /// How many of them are containers, of which each is indented.
+    /// The number of open containers, each of which is indented.
     @exclusivity(unchecked) var openCount = 0
     @exclusivity(unchecked) var members: [Member] = []
-    /// The orders that the last objects of so many members were sorted into: most have the same keys.
+    /// The last sort order for each number of members up to 64: most objects have the same keys.
     @exclusivity(unchecked) var lastOrders: [[Int]] = Array(repeating: [], count: 65)
     @exclusivity(unchecked) var sorted = TextBuffer(capacity: 512)
     @exclusivity(unchecked) var children: [Child] = []
     @exclusivity(unchecked) var path: [any CodingKey] = []
     @exclusivity(unchecked) var serial: UInt32 = 0
     @exclusivity(unchecked) var snakeNames: [String: String] = [:]
-    /// The members of large objects by their keys, by the depth of the object.
+    /// The members of large objects by key, by the depth of the object.
     @exclusivity(unchecked) var largeObjects: [Int: [String: Int]] = [:]
-    /// Whether the value stands within another, where an empty object is written if it encodes nothing.
+    /// Whether the value is within another one; if it then encodes nothing, an empty object is written.
     @exclusivity(unchecked) var isInner = false
 
     init(_ options: FerryJSONEncoder, path: [any CodingKey] = [], level: Int = 0) {
@@ -89,13 +88,13 @@ final class EncodingSession {
 
     // MARK: Frames
 
-    /// Encodes the value that the session is for.
+    /// Encodes the value of the session.
     func encode<T: Encodable>(_ value: T) throws { try write(value) }
 
     /// Whether anything was written.
     var hasValue: Bool { output.count > 0 }
 
-    /// Has a value encode itself; writes an empty object if it encodes nothing within another.
+    /// Calls `encode(to:)` of a value. If it encodes nothing within another value, writes an empty object.
     func encodeItself<T: Encodable>(_ value: T) throws {
         if ferry_json_stack_is_low() { throw tooDeep(value) }
         try inFrame { try value.encode(to: $0) }
@@ -119,7 +118,7 @@ final class EncodingSession {
         finishFrame()
     }
 
-    /// A frame for a value that begins here.
+    /// Adds a frame for a value that begins here.
     func pushFrame() -> StreamEncoder {
         serial &+= 1
         frames.append(
@@ -136,7 +135,7 @@ final class EncodingSession {
         if !largeObjects.isEmpty { largeObjects[frames.count] = nil }
     }
 
-    /// Closes what the value has opened.
+    /// Closes the container that the value has opened.
     func finishFrame() {
         let depth = frames.count - 1
         if frames[depth].kind == .empty {
@@ -157,7 +156,7 @@ final class EncodingSession {
 
     var level: Int { baseLevel + openCount }
 
-    /// Opens the container that the value is, unless it is open.
+    /// Opens the container of the value, unless it is open.
     func open(_ kind: Frame.Kind) {
         frames[frames.count - 1].kind = kind
         openCount += 1
@@ -179,7 +178,7 @@ final class EncodingSession {
 
     // MARK: What encoders do
 
-    /// Whether an encoder's value is the one that is encoding itself now.
+    /// Whether the encoder belongs to the value that is being encoded now.
     @inline(__always)
     func isCurrent(_ encoder: StreamEncoder) -> Bool {
         Int(encoder.depth) == frames.count - 1 && frames[frames.count - 1].serial == encoder.serial
@@ -189,7 +188,7 @@ final class EncodingSession {
         guard isCurrent(encoder) else {
             throw EncodingError.invalidValue(
                 value(),
-                .init(codingPath: codingPath, debugDescription: "encoded by an encoder that is not in use any more"))
+                .init(codingPath: codingPath, debugDescription: "encoded with an encoder that is no longer in use"))
         }
     }
 
@@ -208,18 +207,18 @@ final class EncodingSession {
         if kind == .empty { open(.array) }
     }
 
-    /// The value is a scalar, or another value.
+    /// Begins a scalar or another single value.
     func beginScalar(_ encoder: StreamEncoder, _ value: @autoclosure () -> Any) throws {
         try check(encoder, value())
         precondition(frames[frames.count - 1].kind == .empty, "a value encodes one single value")
         frames[frames.count - 1].kind = .scalar
     }
 
-    /// A single value that could not be encoded; another may take its place.
+    /// Forgets a single value that could not be encoded; the type may encode another.
     func forgetScalar() { frames[frames.count - 1].kind = .empty }
 
-    /// Where the text ends before an element or a member, to go back to when it cannot be encoded: a type may catch the
-    /// error and go on with the next.
+    /// The end of the text before an element or a member. If encoding fails, the text is cut off here, because a type
+    /// may catch the error and continue.
     struct Mark {
         fileprivate let output: Int
         fileprivate let count: Int
@@ -258,7 +257,7 @@ final class EncodingSession {
 
     // MARK: Values of their own sessions
 
-    /// A session for a value that stands here, and is filled until the innermost value is done.
+    /// A session for a value at this place, which can be filled until the innermost value is complete.
     func child(at key: some CodingKey) -> EncodingSession {
         let child = EncodingSession(options, path: codingPath + [key], level: level)
         child.isInner = true
@@ -273,7 +272,7 @@ final class EncodingSession {
         for child in children[first...] {
             while child.session.frames.count > 0 { child.session.finishFrame() }
         }
-        // Members end behind the children that are their values.
+        // Members end after the children that are their values.
         var (passed, shift) = (first, 0)
         for member in frames[frames.count - 1].firstMember..<members.count {
             while passed < children.count, children[passed].place < members[member].begin {
@@ -297,7 +296,7 @@ final class EncodingSession {
 
     // MARK: Paths
 
-    /// The way to the value that is being encoded.
+    /// The path to the value that is being encoded.
     var codingPath: [any CodingKey] { basePath + path }
 
     func codingPath(of encoder: StreamEncoder) -> [any CodingKey] {

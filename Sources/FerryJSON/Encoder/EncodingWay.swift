@@ -1,8 +1,8 @@
 internal import CFerryJSON
 internal import FoundationEssentials
 
-/// How a type is encoded: by a strategy, without containers, or by itself. Found once in a process for each type, as
-/// that of decoding.
+/// How a type is encoded: by a strategy, without containers, or by its own `encode(to:)`. Determined once per process
+/// for each type, like `DecodingWay`.
 struct EncodingWay {
     private let bits: UInt
 
@@ -25,7 +25,7 @@ struct EncodingWay {
 
     static func ~= (a: EncodingWay, b: EncodingWay) -> Bool { a.bits == b.bits }
 
-    /// One byte behind the address of the type, at which its way of decoding is known.
+    /// One byte after the address of the type, which is the key of its decoding way.
     @inline(__always)
     private static func place(of type: Any.Type) -> UnsafeRawPointer {
         unsafeBitCast(type, to: UnsafeRawPointer.self) + 1
@@ -56,7 +56,7 @@ struct EncodingWay {
         bits = UInt(bitPattern: Unmanaged.passRetained(writer).toOpaque())
     }
 
-    /// Only for a way that is none of the constants, and for the type that it was found for.
+    /// The writer. Only for a way that is none of the constants, and for the type that it was made for.
     @inline(__always)
     func writer<T>(of type: T.Type) -> ValueWriter<T> {
         let writer = Unmanaged<AnyObject>.fromOpaque(UnsafeRawPointer(bitPattern: bits).unsafelyUnwrapped)
@@ -64,7 +64,7 @@ struct EncodingWay {
     }
 }
 
-/// Writes the values of one type; a class for the reason that `ValueReader` is.
+/// Writes the values of one type; a class for the same reason as `ValueReader`.
 class ValueWriter<Value> {
     func write(_ value: Value, to session: EncodingSession) throws {
         preconditionFailure("a writer writes")
@@ -81,7 +81,7 @@ extension Array: WrittenWithoutContainer where Element: Encodable {
 }
 
 extension Dictionary: WrittenWithoutContainer where Value: Encodable {
-    /// Those of strings alone, whose keys no strategy converts.
+    /// Only for dictionaries with `String` keys, which no strategy converts.
     fileprivate static var way: EncodingWay? {
         Key.self == String.self ? EncodingWay(StringDictionaryWriter<Value>()) : nil
     }
@@ -137,7 +137,7 @@ extension EncodingSession {
         }
     }
 
-    /// The value under its own type: the way says which it is.
+    /// The value as its own type. The way of the type guarantees that the cast is correct.
     @inline(__always)
     private func same<From, To>(_ value: From, as type: To.Type = To.self) -> To { unsafeBitCast(value, to: type) }
 
@@ -152,10 +152,10 @@ extension EncodingSession {
     @inline(__always)
     func write(_ value: Bool) { if value { output.append("true") } else { output.append("false") } }
 
-    /// As Swift describes it, but for the fraction of a whole number.
+    /// Writes Swift's description, without the fraction of a whole number.
     func write<T: BinaryFloatingPoint & CustomStringConvertible>(_ value: T) throws {
         guard value.isFinite else { return try writeNonConforming(value) }
-        // From 2^24 on a `Float` is described with an exponent.
+        // From 2^24 on, the description of a `Float` has an exponent.
         if let integer = Int32(exactly: value), integer != 0, integer.magnitude < 1 << 24 {
             return output.append(integer: integer)
         }
@@ -173,7 +173,7 @@ extension EncodingSession {
         guard case .convertToString(let positive, let negative, let nan) = options.nonConformingFloatEncodingStrategy
         else {
             throw EncodingError.invalidValue(
-                value, .init(codingPath: codingPath, debugDescription: "\(value) is no number of JSON"))
+                value, .init(codingPath: codingPath, debugDescription: "\(value) is not a JSON number"))
         }
         write(string: value.isNaN ? nan : value < 0 ? negative : positive)
     }
@@ -197,7 +197,7 @@ extension EncodingSession {
         }
     }
 
-    /// A closure that encodes nothing leaves an empty object, at the top of the document too.
+    /// If the closure encodes nothing, writes an empty object, also at the top level.
     private func writeCustom(_ encode: (StreamEncoder) throws -> Void) throws {
         let begin = output.count
         try inFrame(encode)

@@ -1,7 +1,7 @@
 /// The encoder of one value, and its single value container.
 struct StreamEncoder: Encoder {
     let session: EncodingSession
-    /// Which of the values that are encoding themselves it belongs to.
+    /// The depth of its value among the values that are being encoded.
     let depth: UInt32
     let serial: UInt32
 
@@ -59,7 +59,7 @@ extension StreamEncoder: SingleValueEncodingContainer {
         try put(value) { try session.write(value) }
     }
 
-    /// Another value may take the place of one that could not be encoded.
+    /// After a failure the type may encode another value.
     @inline(__always)
     private func put(_ value: @autoclosure () -> Any, _ write: () throws -> Void) throws {
         try session.beginScalar(self, value())
@@ -119,7 +119,7 @@ struct UnkeyedStream: UnkeyedEncodingContainer {
         try put(value) { try session.write(value) }
     }
 
-    /// Nothing is left of an element that could not be encoded.
+    /// Removes an element that could not be encoded.
     @inline(__always)
     private func put(_ value: @autoclosure () -> Any, _ write: () throws -> Void) throws {
         let position = count
@@ -192,7 +192,7 @@ struct KeyedStream<Key: CodingKey>: KeyedEncodingContainerProtocol {
         try put(value, key) { try session.write(value) }
     }
 
-    /// Nothing is left of a member that could not be encoded.
+    /// Removes a member that could not be encoded.
     @inline(__always)
     private func put(_ value: @autoclosure () -> Any, _ key: Key, _ write: () throws -> Void) throws {
         let mark = session.mark

@@ -1,7 +1,7 @@
 internal import CFerryJSON
 internal import FoundationEssentials
 
-/// Bytes of a text that grows at its end.
+/// A byte buffer for a text that grows at its end.
 struct TextBuffer {
     private(set) var count = 0
     private var capacity: Int
@@ -14,7 +14,7 @@ struct TextBuffer {
 
     func deallocate() { bytes.deallocate() }
 
-    /// A copy of all.
+    /// A copy of the whole text.
     func data() -> Data { Data(bytes: bytes, count: count) }
 
     @inline(__always)
@@ -70,13 +70,13 @@ struct TextBuffer {
         count += ferry_json_write_integer(bytes + count, UInt64(truncatingIfNeeded: integer.magnitude), integer < 0)
     }
 
-    /// In quotes, and escaped.
+    /// Appends a string, quoted and escaped.
     mutating func append(string: String, escapingSlashes: Bool) {
         var string = string
         string.withUTF8 { utf8 in
             append(UInt8(ascii: "\""))
             var rest = utf8[...]
-            // Six bytes for each are reserved, which is a lot for a long text.
+            // Six bytes are reserved for each byte, which is a lot for a long text.
             while !rest.isEmpty {
                 let part = UnsafeBufferPointer(rebasing: rest.prefix(4096))
                 reserve(6 * part.count + 1)
@@ -87,7 +87,7 @@ struct TextBuffer {
         }
     }
 
-    /// Replaces what stands from a place on.
+    /// Replaces the text from `place` on.
     mutating func replace(from place: Int, with other: TextBuffer) {
         count = place
         append(UnsafeBufferPointer(start: other.bytes, count: other.count))
@@ -95,7 +95,7 @@ struct TextBuffer {
 
     mutating func removeLast(_ bytes: Int) { count -= bytes }
 
-    /// Puts bytes in between.
+    /// Inserts bytes.
     mutating func insert(_ other: UnsafeBufferPointer<UInt8>, at place: Int) {
         guard let start = other.baseAddress else { return }
         reserve(other.count)

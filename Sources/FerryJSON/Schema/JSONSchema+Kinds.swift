@@ -127,7 +127,7 @@ extension JSONSchema {
 
     /// This schema for multiples of a number above 0. Numbers are compared as decimals: 19.99 is a multiple of 0.01.
     public func multiple(of factor: Double) -> JSONSchema {
-        precondition(factor > 0 && factor.isFinite, "a number is a multiple of one above 0")
+        precondition(factor > 0 && factor.isFinite, "the factor must be a finite number above 0")
         return with { $0.multipleOf = JSON(factor) }
     }
 
@@ -212,7 +212,7 @@ struct SchemaBounds<Bound: Comparable> {
         case let range as PartialRangeFrom<Bound>: (minimum, maximum) = (range.lowerBound, nil)
         case let range as PartialRangeThrough<Bound>: (minimum, maximum) = (nil, range.upperBound)
         case let range as PartialRangeUpTo<Bound>: (minimum, maximum, excludesMaximum) = (nil, range.upperBound, true)
-        default: preconditionFailure("only the standard library's ranges bound numbers")
+        default: preconditionFailure("only ranges of the standard library are supported")
         }
     }
 }

@@ -10,10 +10,10 @@ internal import Synchronization
 /// Every named key is required unless it is `optional`. Null passes only where the schema is `nullable`. Keys that are
 /// not named are ignored unless the object is `closed`. Every element of an array is checked. Booleans are not numbers,
 /// and a whole number is an integer however it is written (`1.0`). A schema is compiled at its first check: keep it in
-/// a `static let`. A check creates no objects. It allocates memory only for patterns, for keys that stand twice in a
+/// a `static let`. A check creates no objects. It allocates memory only for patterns, for keys that appear twice in a
 /// wide object, and for a few keywords of JSON Schema.
 public struct JSONSchema: Sendable {
-    /// One reference, so that a schema costs a request no more to name than any other of its members.
+    /// One reference, so that a schema costs no more than any other member of a request.
     private let definition: SchemaDefinition
 
     init(_ shape: SchemaShape) {
@@ -23,7 +23,7 @@ public struct JSONSchema: Sendable {
     var shape: SchemaShape { definition.shape }
     var program: SchemaProgram { definition.program }
 
-    /// Of this schema and its copies only, from 1 on: what has passed it need not be checked again.
+    /// The number of this schema and its copies, from 1; a value that has passed it need not be checked again.
     package var number: UInt64 { program.number }
 
     func with(_ change: (inout SchemaShape) -> Void) -> JSONSchema {
@@ -72,9 +72,9 @@ extension JSONSchema {
         if let mismatch = program.check(json.document.tape, at: json.index) { throw mismatch }
     }
 
-    /// Checks a text of which no more is needed than that it fits. Throws `JSONSyntaxError` or `JSONMismatch`.
+    /// Checks a text without keeping its values. Throws `JSONSyntaxError` or `JSONMismatch`.
     ///
-    /// Allocates nothing once the parser's pool is warm. `spare` says how many bytes behind the text may be read: with
+    /// Allocates no memory once the parser's pool is warm. `spare` is the number of readable bytes after the text: with
     /// 64 or more it is not copied.
     public func check(parsing text: UnsafeRawBufferPointer, spare: Int) throws {
         let document = try JSON.parse(text, spare: spare)
@@ -102,7 +102,7 @@ public struct JSONSchemaError: Error, Sendable, Hashable, CustomStringConvertibl
     /// The place of the keyword and what is wrong: `$.items[3].pattern: look-ahead is not supported`.
     public var description: String { "\(path): \(message)" }
 
-    /// The pointer does not tell a key from a position; the keyword before it does.
+    /// A pointer does not distinguish keys from positions; the keyword before them does.
     private var path: JSONPath {
         var path = JSONPath()
         var isKey = false
@@ -115,7 +115,7 @@ public struct JSONSchemaError: Error, Sendable, Hashable, CustomStringConvertibl
                 isKey = !isKey && Self.keyed.contains(step)
             }
         }
-        // That the whole is no schema is the fault of no keyword.
+        // If the whole document is not a schema, no keyword is wrong.
         if keyword != "schema" { path.append(.key(keyword)) }
         return path
     }
@@ -126,7 +126,7 @@ public struct JSONSchemaError: Error, Sendable, Hashable, CustomStringConvertibl
     ]
 }
 
-/// What a schema says, and its program: compiled by whoever checks first, the same for all copies of the schema.
+/// The content of a schema, and its program, which the first check compiles and all copies of the schema share.
 final class SchemaDefinition: Sendable {
     let shape: SchemaShape
     private let compiled = AtomicLazyReference<SchemaProgram>()

@@ -1,4 +1,4 @@
-/// A URI reference, taken apart (RFC 3986, appendix B).
+/// A URI reference in its parts (RFC 3986, appendix B).
 struct SchemaAddress {
     private var scheme: String?
     private var authority: String?
@@ -81,12 +81,12 @@ struct SchemaAddress {
         return kept.joined(separator: "/")
     }
 
-    /// All but the fragment.
+    /// The reference without the fragment.
     var document: String {
         (scheme.map { $0 + ":" } ?? "") + (authority.map { "//" + $0 } ?? "") + path + (query.map { "?" + $0 } ?? "")
     }
 
-    /// The fragment without percent-encoding; nil where it has one that is none.
+    /// The fragment without percent-encoding; `nil` if the encoding is invalid.
     var plainFragment: String? {
         guard let fragment else { return "" }
         guard fragment.utf8.contains(UInt8(ascii: "%")) else { return fragment }

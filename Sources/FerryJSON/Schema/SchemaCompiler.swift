@@ -1,12 +1,12 @@
 internal import CFerryJSON
 
-/// Lays the tree of a schema out flat.
+/// Compiles the tree of a schema into flat arrays.
 struct SchemaCompiler {
     struct Property {
         let key: String
         let rule: UInt32
         let isRequired: Bool
-        /// Else the key has only to be there.
+        /// Whether the key has a schema; otherwise it must only be present.
         var isNamed = true
     }
 
@@ -16,7 +16,7 @@ struct SchemaCompiler {
         let required: ferry_json_span
     }
 
-    /// A document that is being compiled: where its schemas are, and the references that wait for them.
+    /// A document that is being compiled: the places of its schemas, and the references to resolve.
     private struct Scope {
         let document: SchemaDocument
         var places: [Int: UInt32] = [:]
@@ -29,15 +29,15 @@ struct SchemaCompiler {
     private(set) var list: [UInt32] = []
     private(set) var patterned: [ferry_json_patterned] = []
     private(set) var dependencies: [Dependency] = []
-    /// Of rules, for messages.
+    /// The patterns by their rules, for messages.
     private(set) var patterns: [UInt32: SchemaPattern] = [:]
     private(set) var formats: [UInt32: JSONSchema.Format] = [:]
-    /// All that rules and members point to.
+    /// All patterns that rules and members refer to.
     private(set) var allPatterns: [SchemaPattern] = []
     private var values: [JSON] = []
     private(set) var constants = JSON([])
     private var scopes: [Scope] = []
-    /// Rules within one another since the last one with seldom keywords, before which the checker looks at the stack.
+    /// The number of nested rules since the last one with rare keywords, at which the checker tests the stack.
     private var plainDepth = 0
     private static let mostPlain = 8
 
@@ -93,7 +93,7 @@ struct SchemaCompiler {
             Property(key: property.key, rule: compile(property.schema.shape), isRequired: property.isRequired)
         }
         if !shape.required.isEmpty {
-            // Such a key is one of the others, whose rule all of them share.
+            // This key is one of the others, whose shared rule it gets.
             let place = rule.others == FERRY_JSON_NO_RULE ? compile(SchemaShape(.any)) : rule.others
             members += shape.required.map { Property(key: $0, rule: place, isRequired: true, isNamed: false) }
         }
@@ -103,7 +103,7 @@ struct SchemaCompiler {
         properties += members
     }
 
-    /// The seldom keywords.
+    /// Compiles the rare keywords.
     private mutating func compileExtra(of shape: SchemaShape, _ place: UInt32) -> UInt32 {
         let number = extras.count
         extras.append(.none)
@@ -138,10 +138,10 @@ struct SchemaCompiler {
         return UInt32(number)
     }
 
-    /// Once all schemas of a document have their places.
+    /// Resolves the references when all schemas of a document have their places.
     private mutating func resolve(_ scope: Scope) {
         for (extra, reference) in scope.references {
-            // The reader has made sure that each of them leads to a schema.
+            // The reader has checked that each reference leads to a schema.
             extras[extra].reference = scope.places[scope.document.targets[reference]]!
         }
     }
@@ -181,7 +181,7 @@ struct SchemaCompiler {
         return Self.span(dependencies.count, compiled.count)
     }
 
-    /// The last `count` of so many.
+    /// The last `count` elements before `end`.
     private static func span(_ end: Int, _ count: Int) -> ferry_json_span {
         ferry_json_span(first: UInt32(end - count), count: UInt32(count))
     }
@@ -190,7 +190,7 @@ struct SchemaCompiler {
         UInt32(clamping: value)
     }
 
-    /// Its number among the constants, from 1; the place on the tape is known when all are there.
+    /// Adds a constant and returns its number, from 1. Its place on the tape is known when all constants are added.
     private mutating func constant(_ value: JSON) -> UInt32 {
         values.append(value)
         return UInt32(values.count)
@@ -211,8 +211,7 @@ struct SchemaCompiler {
 }
 
 extension SchemaShape {
-    /// Whether each key is compared with patterns, or is required without being one of the properties of a closed
-    /// object.
+    /// Whether each key must be compared with patterns, or is required but not a property of a closed object.
     fileprivate var looksAtEachKey: Bool {
         if !patterned.isEmpty { return true }
         if case .none = others { return !required.isEmpty }
@@ -227,7 +226,7 @@ extension SchemaShape {
 }
 
 extension ferry_json_extra {
-    /// Asks for nothing.
+    /// Has no requirements.
     fileprivate static let none: ferry_json_extra = {
         var extra = ferry_json_extra()
         for rule in [

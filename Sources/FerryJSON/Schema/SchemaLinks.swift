@@ -1,4 +1,4 @@
-/// A text that equals only the same scalars, as the strings of JSON do; a `String` equals other ways to write a letter.
+/// A text that is compared by its scalars, like JSON strings; a `String` also equals canonically equivalent text.
 struct ExactText: Hashable {
     let text: String
 
@@ -14,10 +14,10 @@ struct ExactText: Hashable {
     }
 }
 
-/// What the schemas of one document call themselves, and how they refer to one another. Filled while the document is
-/// read; a value of its own reader only.
+/// The identifiers of the schemas of one document, and the references between them. It is filled while the document is
+/// read, and used by one reader only.
 final class SchemaLinks {
-    /// A reference: its place in the document, and where it leads.
+    /// A reference: its place in the document, and its target.
     private struct Reference {
         let pointer: String
         let from: Int
@@ -34,7 +34,7 @@ final class SchemaLinks {
     let assertsFormats: Bool
     /// The schemas by their JSON Pointers.
     private var schemas: [ExactText: Int] = [:]
-    /// The JSON Pointers of the schemas that have an identifier of their own, by it.
+    /// The JSON Pointers of the schemas with an identifier, by the identifier.
     private var resources: [ExactText: String] = [:]
     private var anchors: [ExactText: Int] = [:]
     private var references: [Reference] = []
@@ -42,7 +42,7 @@ final class SchemaLinks {
     private var patterns: [ExactText: SchemaPattern] = [:]
     private var patternMemory = 0
 
-    /// The patterns of one document may take so many bytes.
+    /// The maximum memory of the patterns of one document.
     private static let mostPatternMemory = 128 << 20
 
     init(dialect: SchemaDialect, assertsFormats: Bool) {
@@ -55,7 +55,7 @@ final class SchemaLinks {
         schemas[ExactText(pointer)] = node
     }
 
-    /// Gives the base of the references in it.
+    /// Registers an identifier; returns the base of the references in its schema.
     func add(identifier: String, of node: Int, at pointer: String, base: SchemaAddress) throws(JSONSchemaError)
         -> SchemaAddress
     {
@@ -68,9 +68,9 @@ final class SchemaLinks {
         }
         if identifier.hasPrefix("#") { return base }
         let document = ExactText(address.document)
-        // The outermost schema may be called by its name or by none.
+        // The outermost schema can be referred to with or without its identifier.
         guard resources[document].map({ $0 == pointer }) ?? true else {
-            throw JSONSchemaError(pointer: pointer, keyword: "$id", message: "stands twice in the document")
+            throw JSONSchemaError(pointer: pointer, keyword: "$id", message: "appears twice in the document")
         }
         resources[document] = pointer
         return address
@@ -80,11 +80,11 @@ final class SchemaLinks {
         throws(JSONSchemaError)
     {
         guard anchors.updateValue(node, forKey: ExactText(base.document + "#" + anchor)) == nil else {
-            throw JSONSchemaError(pointer: pointer, keyword: keyword, message: "stands twice in the document")
+            throw JSONSchemaError(pointer: pointer, keyword: keyword, message: "appears twice in the document")
         }
     }
 
-    /// Gives the reference's number.
+    /// Registers a reference; returns its number.
     func add(reference: String, from node: Int, at pointer: String, base: SchemaAddress) -> Int {
         let target = SchemaAddress(reference).resolved(against: base)
         references.append(Reference(pointer: pointer, from: node, target: target))
@@ -92,12 +92,12 @@ final class SchemaLinks {
         return references.count - 1
     }
 
-    /// `other` applies to the values that `node` applies to.
+    /// Registers that `other` applies to the same values as `node`.
     func add(step node: Int, to other: Int) {
         steps[node, default: []].append(.schema(other))
     }
 
-    /// The same pattern is compiled once.
+    /// Compiles a pattern, or returns the one compiled before.
     func pattern(_ text: String) throws(SchemaPatternError) -> SchemaPattern {
         if let pattern = patterns[ExactText(text)] { return pattern }
         let pattern = try SchemaPattern(text)
@@ -109,7 +109,7 @@ final class SchemaLinks {
         return pattern
     }
 
-    /// Once all is read: every reference leads to a schema, and none of them only back to itself.
+    /// Completes the document after reading: every reference must have a target, and must not lead back to itself.
     func document() throws(JSONSchemaError) -> SchemaDocument {
         var targets: [Int] = []
         for reference in references { targets.append(try target(of: reference)) }
@@ -123,14 +123,14 @@ final class SchemaLinks {
             throw fault(reference, "refers to another document, which is not supported: \(document)")
         }
         guard let fragment = reference.target.plainFragment else {
-            throw fault(reference, "has a percent-encoding that is none")
+            throw fault(reference, "has invalid percent-encoding")
         }
         let isPointer = fragment.isEmpty || fragment.utf8.first == UInt8(ascii: "/")
         guard
             let node = isPointer
                 ? schemas[ExactText(resource + fragment)] : anchors[ExactText(document + "#" + fragment)]
         else {
-            throw fault(reference, "leads to no schema: #\(fragment)")
+            throw fault(reference, "refers to no schema: #\(fragment)")
         }
         return node
     }
@@ -139,7 +139,7 @@ final class SchemaLinks {
         JSONSchemaError(pointer: reference.pointer, keyword: "$ref", message: message)
     }
 
-    /// A way along schemas that apply to the same value and that ends where it began would have no end.
+    /// Throws if a schema applies itself to the same value again, which would never end.
     private func refuseCircles(_ targets: [Int]) throws(JSONSchemaError) {
         struct Visit {
             let node: Int
@@ -170,7 +170,7 @@ final class SchemaLinks {
                     // One of the steps of the circle is a reference.
                     let first = way.lastIndex { $0.node == node } ?? 0
                     let guilty = reference ?? way[(first + 1)...].compactMap(\.reference).last ?? 0
-                    throw fault(references[guilty], "leads back to itself for the same value")
+                    throw fault(references[guilty], "refers back to itself for the same value")
                 }
                 guard !isDone.contains(node) else { continue }
                 isOnTheWay.insert(node)

@@ -3,9 +3,9 @@ internal import Synchronization
 
 /// A compiled schema: flat arrays that the checker reads.
 ///
-/// Sendable because nothing changes after the initialiser.
+/// Sendable because it does not change after its initialiser.
 final class SchemaProgram: @unchecked Sendable {
-    /// No other program of the process has it, also after this one's end.
+    /// A number that no other program of the process ever has.
     let number: UInt64
     let schema: ferry_json_schema
     let rules: [ferry_json_rule]
@@ -50,14 +50,14 @@ final class SchemaProgram: @unchecked Sendable {
         for pointer in memory { pointer.deallocate() }
     }
 
-    /// Checks the value at `index`; nil when it fits.
+    /// Checks the value at `index`; `nil` if it matches.
     func check(_ tape: ferry_json_tape, at index: Int) -> JSONMismatch? {
         var mismatch = ferry_json_mismatch()
         let fits = withUnsafePointer(to: schema) { ferry_json_check($0, tape, index, &mismatch) }
         return fits ? nil : SchemaReport(program: self, tape: tape, mismatch: mismatch).mismatch
     }
 
-    /// The seldom keywords of a rule.
+    /// The rare keywords of a rule.
     func extra(of rule: ferry_json_rule) -> ferry_json_extra? {
         rule.extra == FERRY_JSON_NO_RULE ? nil : schema.extras[Int(rule.extra)]
     }
@@ -67,7 +67,7 @@ final class SchemaProgram: @unchecked Sendable {
         (span.first..<span.first + span.count).map { rules[Int(schema.list[Int($0)])] }
     }
 
-    /// A constant: the array of an enumeration's values, or the number that bounds.
+    /// A constant: the array of an enumeration's values, or the number of a bound.
     func constant(at index: UInt32) -> JSON {
         JSON(document: constants.document, index: Int(index))
     }
@@ -101,7 +101,7 @@ final class SchemaPattern: @unchecked Sendable {
         self.handle = handle
     }
 
-    /// A pattern that the program itself contains.
+    /// Creates a pattern from a literal in the program, which must be valid.
     convenience init(trusted text: String) {
         do {
             try self.init(text)
@@ -110,13 +110,13 @@ final class SchemaPattern: @unchecked Sendable {
         }
     }
 
-    /// The bytes that it takes at most.
+    /// The maximum memory of the pattern, in bytes.
     var memory: Int { ferry_json_pattern_memory(handle) }
 
     deinit { ferry_json_pattern_free(handle) }
 }
 
-/// A pattern that cannot be used, and why.
+/// The reason why a pattern cannot be used.
 struct SchemaPatternError: Error {
     let message: String
 }

@@ -13,13 +13,13 @@ extension SchemaReader {
     }
 
     func list(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> [JSON] {
-        guard let array = value.array, array.count > 0 else { throw error(keyword, "must be a list that is not empty") }
+        guard let array = value.array, array.count > 0 else { throw error(keyword, "must be a non-empty list") }
         return Array(array)
     }
 
     func object(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> [(key: String, value: JSON)] {
         guard let object = value.object else { throw error(keyword, "must be an object") }
-        // Of a key that stands twice the last value counts.
+        // If a key appears twice, its last value counts.
         var places: [ExactText: Int] = [:]
         var members: [(key: String, value: JSON)] = []
         for (key, value) in object {
@@ -42,7 +42,7 @@ extension SchemaReader {
 
     func size(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> Int {
         guard let size = value.int, (0..<Int(UInt32.max)).contains(size) else {
-            throw error(keyword, "must be an integer, not negative")
+            throw error(keyword, "must be a non-negative integer")
         }
         return size
     }
@@ -72,7 +72,7 @@ extension SchemaReader {
         return value.detached()
     }
 
-    /// Of an inclusive and an exclusive bound the stricter one counts.
+    /// Reads a bound. The stricter of an inclusive and an exclusive bound counts.
     func readBound(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         guard value.kind == .number else { throw error(keyword, "must be a number") }
         let isExclusive = keyword.hasPrefix("exclusive")
@@ -87,7 +87,7 @@ extension SchemaReader {
         if isMinimum { shape.minimum = bound } else { shape.maximum = bound }
     }
 
-    /// Without the option a format is an annotation, whatever it is.
+    /// Reads a format. Without the option, any format is an annotation.
     func readFormat(_ value: JSON) throws(JSONSchemaError) {
         guard let name = value.string else { throw error("format", "must be a string") }
         guard links.assertsFormats else { return }
@@ -97,7 +97,7 @@ extension SchemaReader {
         shape.format = format
     }
 
-    /// Of `enum` and `const` both count.
+    /// Combines `enum` and `const`: a value must satisfy both.
     func combineValues() throws(JSONSchemaError) {
         let listed = try self["enum"].map { value throws(JSONSchemaError) in try list("enum", value) }
         guard let constant = self["const"] else {
@@ -121,7 +121,7 @@ extension SchemaReader {
 
     func readAdditionalItems(_ value: JSON) throws(JSONSchemaError) {
         let schema = try child(value, "additionalItems")
-        // Beside an `items` that is not a list it means nothing.
+        // Next to an `items` that is not a list it has no effect.
         if self["items"]?.kind == .array { shape.items = .each(schema) } else { shape.definitions.append(schema) }
     }
 
@@ -180,7 +180,7 @@ extension SchemaReader {
         }
         let others = required.subtracting(declared)
         guard others.isEmpty || !shape.others.refuses || !shape.patterned.isEmpty else {
-            throw error("required", "names a key that additionalProperties refuses")
+            throw error("required", "has a key that additionalProperties forbids")
         }
         shape.required = others.map(\.text).sorted()
     }

@@ -8,7 +8,7 @@ final class SchemaReader {
     let links: SchemaLinks
     var base: SchemaAddress
     var shape = SchemaShape(.any)
-    /// Of a keyword that stands twice the last value counts.
+    /// If a keyword appears twice, its last value counts.
     var members: [ExactText: JSON] = [:]
 
     static let deepest = 64
@@ -25,7 +25,7 @@ final class SchemaReader {
         self.base = base
     }
 
-    /// A whole document.
+    /// Reads a whole document.
     static func schema(_ json: JSON, assertingFormats: Bool) throws(JSONSchemaError) -> JSONSchema {
         var dialect = SchemaDialect.draft2020
         if let name = json["$schema"] { dialect = try Self.dialect(name, at: "") }
@@ -34,7 +34,7 @@ final class SchemaReader {
         let schema = try reader.schema()
         let document = try links.document()
         let whole = schema.with { $0.document = document }
-        // Here, where the stack has sufficed for reading it, and not at the first check.
+        // Compile now, where the stack was sufficient for reading, and not at the first check.
         _ = whole.program
         return whole
     }
@@ -53,7 +53,7 @@ final class SchemaReader {
         for (keyword, value) in object where members.updateValue(value, forKey: ExactText(keyword)) == nil {
             keywords.append(keyword)
         }
-        // In draft-07 nothing counts beside a reference, but it may stand beside what it leads to.
+        // In draft-07 keywords next to a reference have no effect, but other references may lead to them.
         let isReference = links.dialect == .draft7 && self["$ref"] != nil
         if isReference { keywords.removeAll { !["$ref", "$defs", "definitions", "$schema"].contains($0) } }
         if !isReference || depth == 0 { try readNames() }
@@ -145,7 +145,7 @@ extension SchemaReader {
         return try SchemaReader(value, pointer: below, depth: depth + 1, links: links, base: base).schema()
     }
 
-    /// One that applies to the same value.
+    /// Reads a schema that applies to the same value.
     func inPlace(_ value: JSON, _ steps: String...) throws(JSONSchemaError) -> JSONSchema {
         let below = steps.reduce(pointer) { path, step in path + "/" + Self.escaped(step) }
         links.add(step: json.index, to: value.index)
@@ -161,11 +161,11 @@ extension SchemaReader {
 
     func checkDialect(_ value: JSON) throws(JSONSchemaError) {
         guard try Self.dialect(value, at: pointer) == links.dialect else {
-            throw error("$schema", "is another draft than that of the document, \(links.dialect.rawValue)")
+            throw error("$schema", "differs from the draft of the document, \(links.dialect.rawValue)")
         }
     }
 
-    /// What others may refer to it by.
+    /// Reads the names by which other schemas may refer to this one.
     func readNames() throws(JSONSchemaError) {
         if let value = self["$id"] {
             guard let identifier = value.string else { throw error("$id", "must be a string") }
@@ -176,7 +176,7 @@ extension SchemaReader {
             guard let anchor = value.string, !anchor.isEmpty, !anchor.hasPrefix("/") else {
                 throw error(keyword, "must be a name")
             }
-            // Both on one schema may be the same name.
+            // Both may have the same name on one schema.
             if keyword == "$dynamicAnchor", self["$anchor"]?.string == anchor { continue }
             try links.add(anchor: anchor, keyword: keyword, of: json.index, at: pointer, base: base)
         }
@@ -212,18 +212,18 @@ extension SchemaReader {
         shape.conditional = conditional
     }
 
-    /// They mean nothing without an `if`.
+    /// Reads `then` or `else`, which have no effect without `if`.
     func readWithoutCondition(_ keyword: String, _ value: JSON) throws(JSONSchemaError) {
         if self["if"] == nil { shape.definitions.append(try child(value, keyword)) }
     }
 }
 
-/// The drafts of JSON Schema that are understood.
+/// The supported drafts of JSON Schema.
 enum SchemaDialect: String {
     case draft7 = "draft-07"
     case draft2020 = "2020-12"
 
-    /// By what `$schema` says.
+    /// The draft with this `$schema`.
     init?(_ text: String) {
         let name = text.hasSuffix("#") ? text.dropLast() : text[...]
         if name.hasSuffix("json-schema.org/draft-07/schema") {
@@ -235,14 +235,14 @@ enum SchemaDialect: String {
         }
     }
 
-    /// Why a keyword of the other draft is none of this one; nil if it is a keyword of both.
+    /// Why a keyword of the other draft is not valid in this one; `nil` if both drafts have it.
     func refusal(of keyword: String) -> String? {
         switch self {
-        case .draft7 where Self.since2019.contains(keyword): "is no keyword of draft-07"
+        case .draft7 where Self.since2019.contains(keyword): "is not a keyword of draft-07"
         case .draft2020 where keyword == "dependencies":
             "is a keyword of draft-07; in 2020-12 they are dependentRequired and dependentSchemas"
         case .draft2020 where keyword == "additionalItems":
-            "is a keyword of draft-07; in 2020-12 it is items beside prefixItems"
+            "is a keyword of draft-07; in 2020-12 it is items with prefixItems"
         default: nil
         }
     }
@@ -252,7 +252,7 @@ enum SchemaDialect: String {
         "dependentSchemas", "unevaluatedItems", "unevaluatedProperties",
     ]
 
-    /// What says something about a value without bounding it.
+    /// Keywords that describe a value without constraining it.
     static let annotations: Set<String> = [
         "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
         "contentEncoding", "contentMediaType", "contentSchema",

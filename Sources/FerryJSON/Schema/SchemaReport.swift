@@ -1,6 +1,6 @@
 internal import CFerryJSON
 
-/// Puts into words what the checker found; the values of the document stay out of them.
+/// Describes what the checker found, without values of the document.
 struct SchemaReport {
     private let program: SchemaProgram
     private let tape: ferry_json_tape
@@ -42,8 +42,8 @@ struct SchemaReport {
         case FERRY_JSON_SHORT: "shorter \(kind)"
         case FERRY_JSON_LONG: "longer \(kind)"
         case FERRY_JSON_NOT_LISTED, FERRY_JSON_NO_MATCH: "another \(kind)"
-        case FERRY_JSON_SEVERAL_FIT: "\(kind) that fits several"
-        case FERRY_JSON_NEGATED: "\(kind) that fits it"
+        case FERRY_JSON_SEVERAL_FIT: "\(kind) that matches several"
+        case FERRY_JSON_NEGATED: "\(kind) that matches it"
         case FERRY_JSON_NOT_MULTIPLE, FERRY_JSON_FORMAT: "another \(kind)"
         case FERRY_JSON_EQUAL_ITEMS: "equal elements"
         case FERRY_JSON_FEW_CONTAINED: "fewer"
@@ -65,10 +65,10 @@ struct SchemaReport {
         case FERRY_JSON_SHORT, FERRY_JSON_LONG: kind + lengthText
         case FERRY_JSON_NO_MATCH: "string matching \(program.patterns[finding.rule]?.text ?? "")"
         case FERRY_JSON_SEVERAL_FIT: "exactly one of the alternatives"
-        case FERRY_JSON_NEGATED: "a value that does not fit the schema of \"not\""
+        case FERRY_JSON_NEGATED: "a value that does not match the schema of \"not\""
         case FERRY_JSON_NOT_MULTIPLE: "multiple of \(program.constant(at: extra.multiple_of).description)"
         case FERRY_JSON_FORMAT: "string of the format \(program.formats[finding.rule]?.rawValue ?? "")"
-        case FERRY_JSON_EQUAL_ITEMS: "array of elements that all differ"
+        case FERRY_JSON_EQUAL_ITEMS: "array of unique elements"
         case FERRY_JSON_FEW_CONTAINED: "array with at least \(extra.min_contained) that \(containedText)"
         case FERRY_JSON_MANY_CONTAINED: "array with at most \(extra.max_contained) that \(containedText)"
         case FERRY_JSON_LOW_STACK: "less nesting, for the stack of this thread"
@@ -91,14 +91,15 @@ struct SchemaReport {
         return text == SchemaKinds.any.text ? "fit" : "are " + text
     }
 
-    /// The kinds that a rule allows, those of its alternatives when it has some.
+    /// The kinds that a rule allows; for alternatives the kinds of all of them.
     private func text(of rule: ferry_json_rule) -> String {
         if rule.enumeration > 0 { return listText(of: rule) }
         var steps = 1000
         return allKinds(of: rule, depth: 0, &steps).text
     }
 
-    /// Rules may refer to one another in very many ways; beyond a bound a rule is taken at its own word.
+    /// The kinds that a rule and its references allow. Rules can refer to one another in very many ways: after a number
+    /// of steps only the rule's own kinds count.
     private func allKinds(of rule: ferry_json_rule, depth: Int, _ steps: inout Int) -> SchemaKinds {
         var kinds = kinds(of: rule)
         steps -= 1

@@ -1,6 +1,6 @@
 internal import CFerryJSON
 
-/// What one value must be, before it is compiled.
+/// The requirements for one value, before they are compiled.
 struct SchemaShape: Sendable {
     struct Property: Sendable {
         let key: String
@@ -8,7 +8,7 @@ struct SchemaShape: Sendable {
         let isRequired: Bool
     }
 
-    /// The rule of elements, or of members that are not named.
+    /// The rule for elements, or for members that are not named.
     indirect enum Others: Sendable {
         case any
         case none
@@ -27,14 +27,14 @@ struct SchemaShape: Sendable {
         let schema: JSONSchema
     }
 
-    /// What an object with this key must be.
+    /// The requirements for an object with this key.
     struct Dependency: Sendable {
         let key: String
         var required: [String] = []
         var schema: JSONSchema?
     }
 
-    /// Elements of which so many fit a schema.
+    /// The number of elements that must match a schema.
     struct Contained: Sendable {
         let schema: JSONSchema
         var minimum = 1
@@ -49,7 +49,7 @@ struct SchemaShape: Sendable {
     }
 
     var kinds: SchemaKinds
-    /// Within an object: the key may be absent.
+    /// Whether the key may be absent from the object.
     var isOptional = false
     var enumeration: [JSON]?
     var allOf: [JSONSchema] = []
@@ -82,24 +82,24 @@ struct SchemaShape: Sendable {
     var minMembers = 0
     var maxMembers: Int?
     var properties: [Property] = []
-    /// Keys that must be there and are not among the properties.
+    /// Required keys that are not among the properties.
     var required: [String] = []
     var patterned: [Patterned] = []
     var others = Others.any
-    /// `others` was said, even if it is `any`.
+    /// Whether `others` was specified, even as `any`.
     var namesOthers = false
     var names: JSONSchema?
     var dependencies: [Dependency] = []
     var unevaluatedMembers: JSONSchema?
 
-    // Of a schema that was read from a document.
-    /// Where it begins in the document, 0 if it was not read from one.
+    // Only for a schema that was read from a document.
+    /// Its position in the document, 0 if it was not read from one.
     var node = 0
-    /// The place of its reference in the document's list.
+    /// The number of its reference in the document's list.
     var reference: Int?
-    /// Schemas that nothing but references leads to.
+    /// Schemas that only references lead to.
     var definitions: [JSONSchema] = []
-    /// Of the outermost schema: what the references in it lead to.
+    /// The targets of the references; only in the outermost schema.
     var document: SchemaDocument?
 
     init(_ kinds: SchemaKinds) {
@@ -111,7 +111,7 @@ struct SchemaShape: Sendable {
         change(&self)
     }
 
-    /// Whether more than the kind decides, so that null cannot simply be added to the kinds.
+    /// Whether there are requirements beyond the kind, so that null cannot simply be added to the kinds.
     var hasAlternatives: Bool { enumeration != nil || appliesOthers || document != nil }
 
     /// Whether other schemas apply to the same value.
@@ -119,7 +119,7 @@ struct SchemaShape: Sendable {
         !allOf.isEmpty || !anyOf.isEmpty || !oneOf.isEmpty || negated != nil || conditional != nil || reference != nil
     }
 
-    /// The allowed kinds of whose values nothing more is asked than that they are of them.
+    /// The allowed kinds that have no further requirements.
     var plainKinds: SchemaKinds {
         if enumeration != nil || appliesOthers { return [] }
         var plain = kinds
@@ -130,7 +130,7 @@ struct SchemaShape: Sendable {
     }
 }
 
-/// What the references of a document lead to, by their number: the places where those schemas begin.
+/// The targets of the references of a document: the positions of those schemas, by the number of the reference.
 final class SchemaDocument: Sendable {
     let targets: [Int]
 
@@ -139,7 +139,7 @@ final class SchemaDocument: Sendable {
     }
 }
 
-/// The kinds of values that may stand in a place.
+/// A set of kinds of values.
 struct SchemaKinds: OptionSet, Sendable {
     let rawValue: UInt32
 

@@ -1,21 +1,21 @@
 internal import CFerryJSON
 
-// Values made by hand, for the bodies of requests; views of other documents may be parts of them.
+// Builds values, for example for request bodies. They may contain views of other documents.
 extension JSON {
     /// The value null.
     public static let null = JSON { $0.appendNull() }
 
     /// Creates a boolean.
     public init(_ value: Bool) { self = value ? Self.yes : Self.no }
-    /// An integer.
+    /// Creates an integer.
     public init(_ value: Int) { self.init { $0.append(Int64(value)) } }
-    /// An integer.
+    /// Creates an integer.
     public init(_ value: Int64) { self.init { $0.append(value) } }
-    /// An integer.
+    /// Creates an integer.
     public init(_ value: UInt) { self.init { $0.append(UInt64(value)) } }
-    /// An integer.
+    /// Creates an integer.
     public init(_ value: UInt64) { self.init { $0.append(value) } }
-    /// A string.
+    /// Creates a string.
     public init(_ value: String) { self.init { $0.append(value) } }
 
     /// Creates a number. JSON has no infinity and no NaN: they become null.
@@ -57,7 +57,7 @@ extension JSON {
     }
 }
 
-// Not `nil`: where a `JSON?` is asked for, it would be the value null as easily as no value.
+// Not `nil`: for a `JSON?` it would be ambiguous between the value null and no value.
 extension JSON: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, ExpressibleByStringLiteral, ExpressibleByStringInterpolation, ExpressibleByArrayLiteral,
     ExpressibleByDictionaryLiteral
@@ -76,7 +76,7 @@ extension JSON: ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
     public init(dictionaryLiteral members: (String, JSON)...) { self.init(members: members) }
 }
 
-/// Writes a tape, value by value, in the form that the parser gives it.
+/// Writes a tape, value by value, in the parser's format.
 struct TapeBuilder {
     private var words: [UInt64] = [0]
     private var strings: [UInt8] = []
@@ -107,7 +107,7 @@ struct TapeBuilder {
         appendString(value)
     }
 
-    /// The key of the member whose value comes next.
+    /// Appends the key of a member, whose value comes next.
     mutating func append(key: String) {
         appendString(key)
     }
@@ -122,7 +122,7 @@ struct TapeBuilder {
         words[index] |= UInt64(words.count) | min(count, 0xffffff) << 32
     }
 
-    /// A copy of a value of another document.
+    /// Appends a copy of a value of another document.
     mutating func append(_ value: JSON) {
         countElement()
         let tape = value.document.tape
@@ -171,7 +171,7 @@ struct TapeBuilder {
     }
 
     private mutating func appendBytes(_ bytes: UnsafeBufferPointer<UInt8>) {
-        precondition(bytes.count < UInt32.max, "a string of 4 GB or more is no JSON value")
+        precondition(bytes.count < UInt32.max, "a JSON string must be smaller than 4 GB")
         words.append(Self.word(JSONTag.string, UInt64(strings.count)))
         withUnsafeBytes(of: UInt32(bytes.count)) { strings.append(contentsOf: $0) }
         strings.append(contentsOf: bytes)

@@ -1,5 +1,6 @@
 extension JSON: Codable {
-    /// With `FerryJSONDecoder` the value is a view of the document; of any other decoder it is asked for kind by kind.
+    /// Decodes a value. With `FerryJSONDecoder` it is a view of the document; with another decoder it is built by
+    /// trying each kind.
     public init(from decoder: any Decoder) throws {
         if let decoder = decoder as? TapeDecoder {
             self = decoder.session.view(at: decoder.index)
@@ -24,7 +25,7 @@ extension JSON: Codable {
         return JSON(try container.decode(String.self))
     }
 
-    /// Encodes the value kind by kind; numbers that are integers as such.
+    /// Encodes the value by its kind. Numbers that are integers are encoded as integers.
     public func encode(to encoder: any Encoder) throws {
         if let object {
             var container = encoder.container(keyedBy: PathKey.self)

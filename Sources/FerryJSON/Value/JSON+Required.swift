@@ -1,6 +1,6 @@
 internal import CFerryJSON
 
-// What a value is, or an error that says where it stands and what was found there.
+// The value as a type, or an error with the place and the kind that was found.
 extension JSON {
     /// True or false; an error for anything else.
     public func asBool() throws(JSONMismatch) -> Bool {
@@ -44,7 +44,7 @@ extension JSON {
     func asInteger<T: FixedWidthInteger>(_ type: T.Type = T.self) throws(JSONMismatch) -> T {
         guard let value = document.tape.integer(at: index, as: type) else {
             throw kind == .number
-                ? JSONMismatch(at: self, expected: "\(type)", found: "number that is none")
+                ? JSONMismatch(at: self, expected: "\(type)", found: "number that does not fit")
                 : JSONMismatch(at: self, expected: "integer")
         }
         return value

@@ -3,7 +3,7 @@ internal import CFerryJSON
 /// A JSON value (RFC 8259): a view of one value in a document that was parsed or built.
 ///
 /// A value is copied or converted only when it is read. All values of a document share its memory and can be used from
-/// any thread. If a key stands twice in an object, its last value counts.
+/// any thread. If a key appears twice in an object, its last value counts.
 ///
 ///     let user = try JSON(parsing: body)
 ///     let name = user["name"]?.string  // String?
@@ -11,7 +11,7 @@ internal import CFerryJSON
 ///     let sent: JSON = ["id": 7, "tags": ["a", "b"], "owner": .null, "profile": user["profile"] ?? .null]
 public struct JSON: Sendable {
     package let document: JSONDocument
-    /// Where the value begins on the tape.
+    /// The index of the value on the tape.
     let index: Int
 
     init(document: JSONDocument, index: Int) {
@@ -19,7 +19,7 @@ public struct JSON: Sendable {
         self.index = index
     }
 
-    /// The whole of a document.
+    /// The root value of a document.
     package init(_ document: JSONDocument) {
         self.init(document: document, index: 1)
     }
@@ -60,7 +60,7 @@ public struct JSON: Sendable {
     }
 }
 
-// What a value is, or nil when it is something else. The throwing forms are `value(as:)` and its kin.
+// The value as a type, or `nil` if it has another kind. The throwing forms are `value(as:)` and its variants.
 extension JSON {
     /// Whether the value is null.
     public var isNull: Bool { ferry_json_tag(document.tape, index) == JSONTag.null }
@@ -134,7 +134,7 @@ extension JSON {
         return value
     }
 
-    /// `~1` is a slash and `~0` a tilde; any other tilde is an error.
+    /// Unescapes `~1` to a slash and `~0` to a tilde; `nil` for any other tilde.
     private static func unescaped(_ token: Substring.UTF8View) -> String? {
         guard token.contains(UInt8(ascii: "~")) else { return String(Substring(token)) }
         var bytes: [UInt8] = []
@@ -153,7 +153,7 @@ extension JSON {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Digits alone, without a leading zero.
+    /// A number of digits only, without a leading zero.
     private static func position(_ token: String) -> Int? {
         guard token.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
         guard token == "0" || token.utf8.first != UInt8(ascii: "0") else { return nil }
@@ -178,13 +178,13 @@ extension JSON: Hashable {
             hasher.combine(count)
             for element in JSONArray(document: document, index: index) { element.hashScalar(into: &hasher) }
         case JSONTag.object:
-            // Of the members only the keys, in any order; equal objects have as many different ones.
+            // Only the keys of the members, in any order; equal objects have the same set of keys.
             hasher.combine(Set(JSONObject(document: document, index: index).keys))
         case let tag: hasher.combine(tag)
         }
     }
 
-    /// Of an array or object within an array only what it is: so deep values need no stack.
+    /// For an array or object within an array, hashes only its kind, so nesting needs no stack.
     private func hashScalar(into hasher: inout Hasher) {
         switch ferry_json_tag(document.tape, index) {
         case JSONTag.array, JSONTag.object: hasher.combine(ferry_json_tag(document.tape, index))
@@ -199,7 +199,7 @@ extension JSON: Hashable {
         if let signed = tape.integer(at: index, as: Int64.self) { return hasher.combine(signed) }
         if let unsigned = tape.integer(at: index, as: UInt64.self) { return hasher.combine(unsigned) }
         let double = ferry_json_double(tape, index)
-        // A large double is equal to the integer that it is, whatever was written.
+        // A large double equals the integer with the same value, however it was written.
         if let signed = Int64(exactly: double) {
             hasher.combine(signed)
         } else if let unsigned = UInt64(exactly: double) {
@@ -211,7 +211,7 @@ extension JSON: Hashable {
 }
 
 extension JSON {
-    /// The order of two numbers by their value: negative, 0 or positive.
+    /// Compares two numbers by value: negative, 0 or positive.
     func compared(to other: JSON) -> Int {
         Int(ferry_json_compare_numbers(document.tape, index, other.document.tape, other.index))
     }

@@ -15,15 +15,15 @@ public struct JSONArray: Sendable, Collection {
         count = ferry_json_count(document.tape, index)
     }
 
-    /// A place in the array.
+    /// A position in the array.
     public struct Index: Sendable, Comparable, Hashable {
         let word: Int
 
-        /// Whether the place comes before the other.
+        /// Whether the position comes before the other.
         public static func < (a: Index, b: Index) -> Bool { a.word < b.word }
     }
 
-    /// Goes through the elements.
+    /// Iterates over the elements.
     public struct Iterator: IteratorProtocol {
         private let document: JSONDocument
         private var place: Int
@@ -44,29 +44,29 @@ public struct JSONArray: Sendable, Collection {
         }
     }
 
-    /// Goes through the elements from the first.
+    /// Creates an iterator over the elements, from the first.
     public func makeIterator() -> Iterator { Iterator(document: document, place: start, end: end) }
-    /// The place of the first element.
+    /// The position of the first element.
     public var startIndex: Index { Index(word: start) }
-    /// The place behind the last element.
+    /// The position after the last element.
     public var endIndex: Index { Index(word: end) }
-    /// The place behind this one.
+    /// The position after `index`.
     public func index(after index: Index) -> Index {
         check(index)
         return Index(word: ferry_json_after(document.tape, index.word))
     }
-    /// The element at a place.
+    /// The element at a position.
     public subscript(index: Index) -> JSON {
         check(index)
         return JSON(document: document, index: index.word)
     }
 
     private func check(_ index: Index) {
-        precondition(index.word >= start && index.word < end, "no element is there")
+        precondition(index.word >= start && index.word < end, "the index is out of range")
     }
 }
 
-/// The members of a JSON object, in the order of the document. The collection contains a key twice if it stands twice
+/// The members of a JSON object, in the order of the document. The collection contains a key twice if it appears twice
 /// in the object; `subscript(key:)` finds the last value.
 public struct JSONObject: Sendable, Collection {
     let document: JSONDocument
@@ -85,15 +85,15 @@ public struct JSONObject: Sendable, Collection {
     /// A member: its key and its value.
     public typealias Element = (key: String, value: JSON)
 
-    /// A place in the object.
+    /// A position in the object.
     public struct Index: Sendable, Comparable, Hashable {
         let word: Int
 
-        /// Whether the place comes before the other.
+        /// Whether the position comes before the other.
         public static func < (a: Index, b: Index) -> Bool { a.word < b.word }
     }
 
-    /// Goes through the members.
+    /// Iterates over the members.
     public struct Iterator: IteratorProtocol {
         private let document: JSONDocument
         private var place: Int
@@ -114,25 +114,25 @@ public struct JSONObject: Sendable, Collection {
         }
     }
 
-    /// Goes through the members from the first.
+    /// Creates an iterator over the members, from the first.
     public func makeIterator() -> Iterator { Iterator(document: document, place: start, end: end) }
-    /// The place of the first member.
+    /// The position of the first member.
     public var startIndex: Index { Index(word: start) }
-    /// The place behind the last member.
+    /// The position after the last member.
     public var endIndex: Index { Index(word: end) }
-    /// The place behind this one.
+    /// The position after `index`.
     public func index(after index: Index) -> Index {
         check(index)
         return Index(word: ferry_json_after(document.tape, index.word + 1))
     }
-    /// The member at a place.
+    /// The member at a position.
     public subscript(index: Index) -> Element {
         check(index)
         return (document.tape.string(at: index.word), JSON(document: document, index: index.word + 1))
     }
 
     private func check(_ index: Index) {
-        precondition(index.word >= start && index.word < end, "no member is there")
+        precondition(index.word >= start && index.word < end, "the index is out of range")
     }
 
     /// The value of the last member with a key, or nil if there is none.

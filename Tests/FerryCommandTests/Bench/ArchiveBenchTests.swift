@@ -71,13 +71,13 @@ import Testing
         }
         #expect(
             try said(file(good, good.replacing("2026-01-01T", with: "yesterday ")))
-                .contains("FILE: entry 2: startedDateTime is no time in ISO 8601"))
+                .contains("FILE: entry 2: startedDateTime is not an ISO 8601 time"))
         let unnamed = try said(file(good, good, good.replacing(#""method": "GET", "#, with: "")))
-        #expect(unnamed.contains("FILE: entry 3: there is no request.method"), "\(unnamed)")
+        #expect(unnamed.contains("FILE: entry 3: missing request.method"), "\(unnamed)")
         #expect(try said(file(entry("ftp://h/", at: 0))).contains("FILE: entry 1: "))
         #expect(try said(file()).contains("FILE: has no entries"))
-        #expect(try said(TemporaryFile(Array("{".utf8))).contains("FILE: is no JSON"))
-        #expect(try said(TemporaryFile(Array("{}".utf8))).contains("FILE: there is no log"))
+        #expect(try said(TemporaryFile(Array("{".utf8))).contains("FILE: is not JSON"))
+        #expect(try said(TemporaryFile(Array("{}".utf8))).contains("FILE: missing log"))
     }
 
     @Test func whatDoesNotGoWithItIsSaid() async throws {

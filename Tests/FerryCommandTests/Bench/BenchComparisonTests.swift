@@ -14,7 +14,7 @@ import Testing
         report.comparison = RivalReport(
             name: "URLSession", latencies: latencies, failed: 0, seconds: 1, usage: .zero, memory: 65_536)
         let comparison = try #require(BenchComparison(report))
-        #expect(comparison.lines[0] == .init(name: "answers a second", ours: "1,000", theirs: "100", ratio: "10.00 ×"))
+        #expect(comparison.lines[0] == .init(name: "responses/s", ours: "1,000", theirs: "100", ratio: "10.00 ×"))
         #expect(comparison.lines.first { $0.name == "memory" }?.ratio == "0.50 ×")
         #expect(comparison.lines.first { $0.name == "CPU a request" }?.ratio == "–")
         #expect(BenchTable(report).text.contains("URLSession") && madePage(report).contains("Beside URLSession"))

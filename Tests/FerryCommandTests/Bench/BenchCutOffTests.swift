@@ -35,8 +35,8 @@ import Testing
         #expect(report.histogram.map(\.count).reduce(0, +) == 50)
         // Most have no response: the median is one of theirs.
         #expect(try #require(report.latency["max"]) >= unanswered.oldest && unanswered.oldest > 0)
-        #expect(BenchTable(report).text.contains(", 0 failed, \(unanswered.count) more without an answer\n"))
-        #expect(madePage(report).contains(", \(unanswered.count) more without an answer</p>"))
+        #expect(BenchTable(report).text.contains(", 0 failed, \(unanswered.count) more without a response\n"))
+        #expect(madePage(report).contains(", \(unanswered.count) more without a response</p>"))
         let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
         let schema = try SchemaFile.schema(at: root + "/Sources/FerryCommand/Schemas/bench-report.schema.json")
         try schema.check(JSON(parsing: report.json))
@@ -55,10 +55,10 @@ import Testing
         totals.unanswered.record(4_000_000)
         #expect(BenchReport.warnings(totals, .open(rate: 1)).isEmpty)
         totals.unanswered.record(2_000_000_000)
-        let words = "2 requests had no answer when the load was cut off, the oldest for 2.00 s; "
+        let words = "2 requests had no response when the load was interrupted, the oldest for 2.00 s; "
         #expect(
-            BenchReport.warnings(totals, .open(rate: 1)) == [words + "latencies count what they had waited"])
-        #expect(BenchReport.warnings(totals, .closed(concurrency: 2)) == [words + "latencies are without them"])
+            BenchReport.warnings(totals, .open(rate: 1)) == [words + "latencies include the time that they had waited"])
+        #expect(BenchReport.warnings(totals, .closed(concurrency: 2)) == [words + "latencies do not include them"])
     }
 
     @Test func plansCutOffAreCounted() async throws {

@@ -153,7 +153,8 @@ extension BenchThreshold {
     @Test func attemptsAreNoThroughput() {
         var report = madeReport(rps: 0, requests: 400, failed: 400)
         report.ok = 0
-        #expect(BenchTable(report).text.contains("0 accepted answers per second, 1.20 kB/s; 40 attempts per second\n"))
+        #expect(
+            BenchTable(report).text.contains("0 accepted responses per second, 1.20 kB/s; 40 attempts per second\n"))
         #expect(madePage(report).contains("accepted answers a second</small>"))
         #expect(madePage(report).contains("<small>40 attempts a second</small>"))
         #expect(BenchTable(madeReport()).text.contains("1,000 requests per second, 1.20 kB/s\n"))
@@ -191,7 +192,7 @@ extension BenchThreshold {
         old.version = 1
         #expect(try await run([], baseline: old) == .badInput)
         let file = try TemporaryFile(Array(old.json.utf8))
-        #expect(throws: InputError("\(file.path): is of version 1, and this ferry compares with 2")) {
+        #expect(throws: InputError("\(file.path): has version 1; this ferry reads version 2")) {
             try BenchBaseline.report(at: file.path)
         }
     }
@@ -210,7 +211,7 @@ extension BenchThreshold {
         baseline.url = "http://h/orders?b=***"
         baseline.method = "POST"
         baseline.model = .init(kind: "open", rate: 500, title: "open")
-        let words = "the baseline is of another load: POST, not GET; /orders, not /; 500.0 a second, not 64 at once"
+        let words = "the baseline has another load: POST, not GET; /orders, not /; 500.0 a second, not 64 at once"
         #expect(BenchBaseline.warning(report, baseline) == words)
         BenchVerdict([], baseline: baseline).judge(&report)
         #expect(report.warnings == [words] && BenchTable(report).text.contains(words))
@@ -282,7 +283,7 @@ extension BenchThreshold {
 
     @Test func theModelTellsWhatLatencyIs() {
         #expect(madePage(madeReport(kind: "open")).contains("coordinated omission is corrected"))
-        #expect(madePage(madeReport()).contains("while answers were slow, less was asked"))
+        #expect(madePage(madeReport()).contains("while responses were slow, fewer requests were sent"))
     }
 
     @Test func aLoadWithoutAnswersHasAPageToo() {
@@ -290,7 +291,7 @@ extension BenchThreshold {
         (report.histogram, report.series, report.phases) = ([], [], [:])
         report.latency = report.latency.mapValues { _ in 0 }
         let page = madePage(report)
-        #expect(page.contains("<p>Nothing was answered: 10 transfers failed.</p>") && page.contains(">failed</b>"))
+        #expect(page.contains("<p>There was no response: 10 transfers failed.</p>") && page.contains(">failed</b>"))
         #expect(page.contains("<strong>–</strong>") && !page.contains(">0 µs<"))
         let row = BenchTable(report).text.split(separator: "\n").first { $0.hasPrefix("  latency ") }
         #expect(row?.split(separator: " ").dropFirst().allSatisfy { $0 == "–" } == true)
@@ -301,8 +302,8 @@ extension BenchThreshold {
         (report.histogram, report.series, report.phases) = ([], [], [:])
         (report.statuses, report.failedBy) = (["500": 34_996], .init(transfer: 1, status: 34_996))
         let page = madePage(report)
-        #expect(page.contains("<p>No answer was accepted: 34,996 of status 500, 1 transfer failed.</p>"))
-        #expect(!page.contains("Nothing was answered"))
+        #expect(page.contains("<p>No response was accepted: 34,996 of status 500, 1 transfer failed.</p>"))
+        #expect(!page.contains("There was no response"))
     }
 
     /// Ten connections of 90 ms are 0.9 ms of each of a thousand requests.

@@ -280,8 +280,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--header", "A: b"], 1, "--plan and --header exclude each other"),
-        (["http://h/"], 1, "--plan and a URL ('http://h/') exclude each other"),
+        (["--header", "A: b"], 1, "--plan and --header cannot be combined"),
+        (["http://h/"], 1, "--plan and a URL ('http://h/') cannot be combined"),
         (["-n", "0"], 1, "--requests must be a whole number"),
     ]) func whatDoesNotGoWithAPlanIsSaid(_ more: [String], _ code: Int32, _ message: String) throws {
         let file = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": "a"}"#.utf8))

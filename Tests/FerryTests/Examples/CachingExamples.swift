@@ -67,8 +67,8 @@ import Testing
     }
 
     private func modes(_ agent: NetworkAgent, _ prices: Prices) async throws {
-        try await agent.send(prices, cache: .reload)  // asks the network, and keeps its answer
-        try await agent.send(prices, cache: .cacheOnly)  // never asks the network: a miss is notCached
+        try await agent.send(prices, cache: .reload)  // uses the network, and stores the response
+        try await agent.send(prices, cache: .cacheOnly)  // never uses the network: a miss is notCached
         try await agent.send(prices, cache: .cacheElseNetwork(staleIfError: .seconds(3600)))
         try await agent.send(prices, cache: .cacheElseNetwork(staleWhileRevalidate: .seconds(60)))
     }

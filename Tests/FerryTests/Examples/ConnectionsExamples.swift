@@ -5,7 +5,7 @@ import Testing
 @Suite struct ConnectionsExamples {
     struct Preview: Request {
         typealias Value = String
-        let path: String  // whatever somebody typed
+        let path: String  // typed by a user
         var addressPolicy: AddressPolicy? { .publicOnly }
         var redirectPolicy: RedirectPolicy? { .follow(upTo: 3) }
         var maxBodyBytes: Int? { 256 * 1024 }
@@ -77,7 +77,7 @@ import Testing
         configuration.idleConnectionTime = .seconds(20)
         configuration.connectionLifetime = .seconds(300)  // then another one is opened
         configuration.limits.queueLength = 10_000
-        configuration.eventLoopCount = 2  // threads, each with connections of its own
+        configuration.eventLoopCount = 2  // threads, each with its own connections
         #expect(configuration.tls.minimumVersion == .v13 && configuration.http2 == .negotiated)
         #expect(Preview(path: "http://127.0.0.1/").addressPolicy == .publicOnly)
     }

@@ -11,7 +11,7 @@ import Testing
     }
 
     struct Forecast: Request {  // say only what differs
-        typealias Value = Weather  // made from the JSON of the answer
+        typealias Value = Weather  // decoded from the JSON response
         let city: String
         var path: String { "/weather" }
         var arguments: Arguments { ["city": .string(city)] }
