@@ -10,7 +10,7 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// Every C target likewise; `_GNU_SOURCE` is for `accept4`, `epoll` and `memmem`.
+/// Every C target is, too; `_GNU_SOURCE` is for `accept4`, `epoll` and `memmem`.
 let strictC: [CSetting] = [
     .enableWarning("all"),
     .enableWarning("extra"),
@@ -19,8 +19,8 @@ let strictC: [CSetting] = [
     .define("_GNU_SOURCE"),
 ]
 
-/// And the C++ target. simdjson's pkg-config file cannot be used, as SwiftPM refuses the definition in it; it is this
-/// one.
+/// The C++ target. simdjson's pkg-config file cannot be used, because SwiftPM refuses the definition in it; it is
+/// repeated here.
 let strictCXX: [CXXSetting] = [
     .enableWarning("all"),
     .enableWarning("extra"),
@@ -29,7 +29,7 @@ let strictCXX: [CXXSetting] = [
     .define("SIMDJSON_THREADS_ENABLED", to: "1"),
 ]
 
-/// What is fuzzed.
+/// The fuzz targets.
 let fuzzed: [Target.Dependency] = [
     "CCoreParts", "Ferry", "FerryCache", "FerryCommand", "FerryJSON", "FerryTransport",
 ]
@@ -51,7 +51,7 @@ let package = Package(
         .executable(name: "ferry", targets: ["FerryCommand"]),
     ],
     traits: [
-        // All are off by default. What is off is neither fetched nor looked at: the package then has no dependencies.
+        // All are off by default. Dependencies of traits that are off are not fetched: the package then has none.
         .trait(name: "Logging", description: "FerryLogging: a log sink that writes to a Logger of swift-log"),
         .trait(name: "Metrics", description: "FerryMetrics: an observer that records into swift-metrics"),
         .trait(name: "Tracing", description: "FerryTracing: an observer that makes spans of swift-distributed-tracing"),
@@ -82,17 +82,17 @@ let package = Package(
             name: "COpenSSL", path: "CShims/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "Csqlite3", path: "CShims/Csqlite3", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        // Its pkg-config file cannot be used, as SwiftPM refuses the definition in it. `sys/eventfd.h`, which is not in
-        // Swift's Glibc module, comes along.
+        // Its pkg-config file cannot be used, because SwiftPM refuses the definition in it. It also provides
+        // `sys/eventfd.h`, which Swift's Glibc module lacks.
         .systemLibrary(name: "Chiredis", path: "CShims/Chiredis", providers: [.apt(["libhiredis-dev"])]),
-        // The kernel's routes: `linux/rtnetlink.h` is not in Swift's Glibc module.
+        // The kernel's routes: Swift's Glibc module lacks `linux/rtnetlink.h`.
         .systemLibrary(name: "Cnetlink", path: "CShims/Cnetlink"),
-        // Neither are extended attributes of files: `sys/xattr.h`.
+        // Extended attributes of files: it lacks `sys/xattr.h`, too.
         .systemLibrary(name: "Cxattr", path: "CShims/Cxattr"),
-        // `preadv2` of `sys/uio.h` is not there either.
+        // `preadv2` of `sys/uio.h`, which it lacks, too.
         .systemLibrary(name: "Cuio", path: "CShims/Cuio"),
 
-        // C: the transfer core, and the server that tests and benchmarks talk to.
+        // C: the transfer core, and the server for tests and benchmarks.
         .target(
             name: "CFerry", dependencies: ["Clibuv", "Clibcurl", "Czlib", "Cbrotli", "Czstd", "COpenSSL"],
             path: "CShims/CFerry",
@@ -102,7 +102,7 @@ let package = Package(
             path: "CShims/CLoopback",
             cSettings: strictC, linkerSettings: [.linkedLibrary("brotlienc")]),
 
-        // C++ behind a C header: the JSON parser, and the patterns of schemas.
+        // C++ behind a C header: the JSON parser, and the regular expressions of schemas.
         .target(
             name: "CFerryJSON", path: "CShims/CFerryJSON", cxxSettings: strictCXX,
             linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("re2")]),
@@ -117,13 +117,13 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "FerryOTLP", dependencies: ["Ferry", "FerryJSON", "FerryTransport"], swiftSettings: strict),
-        // Of its own, so that Ferry does not bring FoundationXML and its libxml2 along.
+        // A module of its own, so that Ferry does not depend on FoundationXML and its libxml2.
         .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
-        // Of its own, so that Ferry does not bring hiredis along.
+        // A module of its own, so that Ferry does not depend on hiredis.
         .target(name: "FerryRedis", dependencies: ["Chiredis", "FerryCache"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
-        // What joins Ferry to packages of the Swift ecosystem: each is empty while its trait is off.
+        // Adapters of Ferry to packages of the Swift ecosystem: each is empty while its trait is off.
         .target(
             name: "FerryLogging",
             dependencies: [
@@ -169,8 +169,7 @@ let package = Package(
             dependencies: ["Ferry", "FerryJSON", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt"],
             exclude: ["Schemas"], swiftSettings: strict),
 
-        // Tests, one target for each module.
-        // What the tests of faults note for the manual's table.
+        // Tests, one target for each module. This one collects what the tests of faults note for the manual's table.
         .target(
             name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: strict),
         .testTarget(
@@ -179,17 +178,17 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
-        // Has calls of the system fail in processes of the command.
+        // Makes system calls fail in processes of the command.
         .target(
             name: "Injection", dependencies: ["FerryMeasurement"], path: "Tests/Injection", exclude: ["inject.c"],
             swiftSettings: strict),
-        // Stands before the system's allocator in the tests' process, and counts.
+        // Replaces the system's allocator in the tests' process, and counts.
         .target(name: "CAllocations", path: "Tests/CAllocations", cSettings: strictC),
-        // Stands before the system's epoll_ctl() in the tests' process, and refuses.
+        // Replaces the system's epoll_ctl() in the tests' process, and makes it fail.
         .target(name: "CWatches", path: "Tests/CWatches", cSettings: strictC),
-        // Stands before the system's pwrite() in the tests' process, and hangs.
+        // Replaces the system's pwrite() in the tests' process, and makes it hang.
         .target(name: "CWrites", path: "Tests/CWrites", cSettings: strictC),
-        // Stands before the system's resolver in the tests' process, and hangs or lies.
+        // Replaces the system's resolver in the tests' process, and makes it hang or lie.
         .target(name: "CResolver", path: "Tests/CResolver", cSettings: strictC),
         .testTarget(
             name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: strict),
@@ -219,8 +218,7 @@ let package = Package(
                 "FerryMeasurement", "FerryOTLP", "FerryRedis", "FerryTesting", "FerryTransport", "FerryXML",
             ],
             exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: strict),
-        // What comes from outside, whatever it is: promises of its readers, checked over seeds here, and by
-        // `make fuzz`.
+        // Properties of all readers of untrusted input: checked over seeds here, and by `make fuzz`.
         .target(
             name: "CCoreParts",
             dependencies: ["CFerry", "Clibuv", "Clibcurl", "Czlib", "Cbrotli", "Czstd", "COpenSSL"],
@@ -237,7 +235,7 @@ let package = Package(
                 "FaultTable", "FerryCommand", "Ferry", "FerryJSON", "FerryMeasurement", "FerryTesting", "Injection",
             ],
             swiftSettings: strict),
-        // Its folder FaultHarness is a link to that of FerryTests: faults are played in one way in both.
+        // Its folder FaultHarness is a link to that of FerryTests: both play faults in the same way.
         .testTarget(
             name: "FerryIntegrationTests",
             dependencies: [
@@ -266,8 +264,8 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// The fuzzer brings a main() of its own: for `make fuzz` there is one executable, and no other may have one. A file
-// Main.swift, in any case, would make FerryCommand one, whatever is said here.
+// The fuzzer has a main() of its own: for `make fuzz` there is one executable, and no other is allowed. A file named
+// Main.swift, in any case, would make FerryCommand one, regardless of its type here.
 if Context.environment["FERRY_FUZZ"] != nil {
     package.products.removeAll { $0.name == "ferry" }
     package.targets.removeAll { $0.type == .test || ["FerryCommand", "FerryBenchmarks"].contains($0.name) }
@@ -283,7 +281,8 @@ if Context.environment["FERRY_FUZZ"] != nil {
     ]
 }
 
-// `swift package dump-symbol-graph` looks at all traits, and would fetch what they need: the manual is built without.
+// `swift package dump-symbol-graph` examines all traits and would fetch their dependencies: the manual is built without
+// them.
 if Context.environment["FERRY_DOCS"] != nil {
     let adapters = Set(package.traits.map { "Ferry" + $0.name })
     package.targets.removeAll { adapters.contains($0.name) }

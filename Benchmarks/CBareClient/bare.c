@@ -17,8 +17,9 @@ typedef struct exchange {
   uint64_t length;
 } exchange;
 
-/* Which events libcurl wants of a descriptor, and which epoll tells: a kept
- * connection is wanted anew for every exchange, and its watch stays. */
+/* The events that libcurl wants for a descriptor, and those registered with
+ * epoll. A kept connection is wanted again for every exchange, and its
+ * registration stays. */
 typedef struct watch {
   uint32_t wanted, told;
 } watch;
@@ -35,7 +36,7 @@ typedef struct bare {
   int watch_count;
   exchange exchanges[MOST];
   uint32_t idle[MOST], idle_count;
-  uint64_t *waiting; /* times of issue, a ring */
+  uint64_t *waiting; /* start times, as a ring */
   uint64_t first, last, issued, finished;
   bool broken;
 } bare;
@@ -60,7 +61,8 @@ static void start_waiting(bare *b) {
     exchange *x = &b->exchanges[b->idle[--b->idle_count]];
     x->issued_at = b->waiting[b->first++ % b->load->concurrency];
     x->length = 0;
-    /* A client has many URLs; that all are one is the load's affair. */
+    /* A client may have many URLs; that all are the same is a property of the
+     * load. */
     curl_easy_setopt(x->easy, CURLOPT_URL, b->load->url);
     if (curl_multi_add_handle(b->multi, x->easy))
       b->broken = true;
@@ -157,7 +159,7 @@ static void on_events(uv_poll_t *poll, int status, int events) {
     int socket = told[i].data.fd;
     watch *w = &b->watches[socket];
     if (told[i].events & w->told & ~w->wanted) {
-      set_watch(b, socket, w->wanted); /* told of what nobody wants */
+      set_watch(b, socket, w->wanted); /* events that nobody wants */
       continue;
     }
     int what = (told[i].events & EPOLLIN ? CURL_CSELECT_IN : 0) |

@@ -9,8 +9,8 @@
 
 #include "CFerry.h"
 
-/* One of the `concurrency` places; its number + 1 is the transfer's id, so
- * that nothing has to be looked up. */
+/* One of the `concurrency` slots; its number + 1 is the transfer's id, so that
+ * no lookup is needed. */
 typedef struct slot {
   uint64_t started;
 } slot;
@@ -21,8 +21,8 @@ typedef struct run {
   slot *slots;
   size_t url_length;
   sem_t all_done;
-  /* Before the first `concurrency` submits are through, the caller's thread
-   * counts `issued`; the loop's thread waits for the lock to take over. */
+  /* Until the first `concurrency` submits are done, the caller's thread counts
+   * `issued`; the loop's thread waits for the lock before it takes over. */
   pthread_mutex_t priming;
   uint64_t issued;
   uint64_t finished;
@@ -73,7 +73,7 @@ static void on_finished(void *context, ferry_result *first, size_t count) {
     first = result->next;
     finish(run, result);
     ferry_result_free(result);
-    /* A refused submit gets no result: it is counted here. */
+    /* A refused submit gets no result, so it is counted here. */
     while (run->issued < run->load->total && submit(run, id) != 0) {
       run->report.failed++;
       run->finished++;

@@ -2,13 +2,13 @@ internal import Foundation
 internal import Glibc
 internal import Synchronization
 
-/// Keeps all cores awake by threads that run only where nobody else wants to (SCHED_IDLE, sched(7)).
+/// Keeps all cores awake with threads that run only if nothing else does (SCHED_IDLE, sched(7)).
 ///
-/// A core that sleeps takes longer to answer than one that works: a request that is alone would look slower than one
-/// beside a writer that keeps the cores busy.
+/// A sleeping core takes longer to respond than a working one: a single request would look slower than one beside a
+/// writer that keeps the cores busy.
 final class AwakeCores: Sendable {
     private let ended = Atomic(false)
-    /// SCHED_IDLE, which is not in Swift's Glibc module.
+    /// SCHED_IDLE, which Swift's Glibc module lacks.
     private let idlePolicy: Int32 = 5
 
     init() {

@@ -1,6 +1,6 @@
 internal import CBareClient
 
-/// What the requests cost a client that was written for nothing else.
+/// The cost of the requests for a client that was written for nothing else.
 enum BareRival {
     static func run(_ load: Load) throws -> Measurement {
         var latencies = [UInt64](repeating: 0, count: load.total)

@@ -1,4 +1,4 @@
-/// Why a measurement could not be made.
+/// Why a measurement failed.
 struct BenchmarkError: Error, CustomStringConvertible {
     var description: String
 

@@ -6,9 +6,9 @@ internal import FerryTesting
 internal import Foundation
 internal import Synchronization
 
-/// Hits and writes of 2 KB of JSON.
+/// Measures hits and writes of 2 KB of JSON.
 enum CacheCase {
-    /// What is asked for: a document with a schema.
+    /// The requested document, with a schema.
     struct Document: Request {
         typealias Value = Response
         static let schema: JSONSchema = [["id": .integer, "title": .string, "tags": [.string]]]
@@ -64,7 +64,7 @@ enum CacheCase {
 
     // MARK: Hits
 
-    /// Of one task, a second and core.
+    /// Hits a second and core, by one task.
     private static func memoryHits(_ folder: String) async throws -> Double {
         let agent = makeAgent(folder + "/memory", memory: true)
         for number in 0..<1000 { _ = try await agent.send(Document(number: number)) }
@@ -79,7 +79,7 @@ enum CacheCase {
         return Double(count) * 1_000_000 / (used.user + used.system)
     }
 
-    /// Of 32 tasks, each hit in another place of the disk.
+    /// Hits of 32 tasks, each at another position of the disk.
     static func diskHits(
         _ folder: String, entries: Int, memory: Bool = false
     ) async throws -> (perCore: Double, microseconds: Double) {
@@ -112,8 +112,8 @@ enum CacheCase {
         return (1_000_000 / each, each)
     }
 
-    /// Has the system read the files of a directory once, so that they are in its memory: what is measured is the
-    /// store, and not the disk. While a million entries are written it may let go of the first.
+    /// Reads the files of a directory once, so that they are in the page cache: the store is measured, not the disk.
+    /// While a million entries are written, the system may drop the first ones.
     private static func readAll(_ directory: String) throws {
         for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
             guard let file = FileHandle(forReadingAtPath: directory + "/" + name) else { continue }
@@ -128,7 +128,7 @@ enum CacheCase {
 
     // MARK: Writes
 
-    /// Straight into the queue of the store, as fast as it takes them.
+    /// Writes straight into the queue of the store, as fast as it accepts them.
     private static func writes(_ folder: String, count: Int) async throws -> (rate: Double, cpu: Double) {
         var options = CacheStoreOptions(directory: folder)
         options.maxBytes = 16 << 30
@@ -154,8 +154,8 @@ enum CacheCase {
         return (Double(count) / seconds, (used.user + used.system) / Double(count))
     }
 
-    /// One request after another, alone and while 30,000 entries a second go through the queue of the same agent; the
-    /// cores are kept awake for both.
+    /// Sequential requests, alone and while 30,000 entries a second go through the queue of the same agent; the cores
+    /// are kept awake for both.
     private static func slowed(_ folder: String, _ server: String) async throws -> [String: Double] {
         let agent = makeAgent(folder, memory: true, server: server)
         let response = try await agent.send(Get(path: "/bytes/2048")).response
@@ -190,7 +190,7 @@ enum CacheCase {
         return ResultTable.median(times) ?? .nan
     }
 
-    /// 30 each millisecond. How many a second were handed over.
+    /// Writes 30 entries each millisecond. Returns how many a second were handed over.
     private static func write(_ response: Response, _ agent: NetworkAgent) async -> Double {
         let start = ContinuousClock.now
         var count = 0
@@ -206,7 +206,7 @@ enum CacheCase {
     }
 }
 
-/// A million entries in one directory: 4 GB on the disk while it runs.
+/// A million entries in one directory: 4 GB on disk while it runs.
 enum CacheMillionCase {
     static func run() async throws -> Measurement {
         let folder = try CacheCase.makeFolder()

@@ -4,44 +4,44 @@ struct Case: Sendable {
     var path: String
     var length: Int
     var concurrency: Int
-    /// Requests of one run; URLSession gets a tenth, it needs that long.
+    /// The number of requests of one run; URLSession gets a tenth, which takes it as long.
     var total: Int
     var rivals: [Rival]
-    /// What a round takes, and counting the system calls: for the estimate at the start.
+    /// How long a round and counting the system calls take, for the estimate at the start.
     var seconds: Double
     var secondsOfSystemCalls: Double
-    /// Every how many rounds it is measured.
+    /// It is measured in every so many rounds.
     var interval = 1
-    /// As many connections as requests at once, where it is not 64.
+    /// The number of connections equals the concurrency, if that is not 64.
     var connections = 64
     var isSecure = false
-    /// Requests a second of the open model; `nil` in the closed one.
+    /// The rate in requests a second of the open-loop load; `nil` for closed-loop.
     var rate: Int?
 
-    /// URLSession opens a task for each of the senders; at thousands it takes minutes and says nothing new.
+    /// URLSession opens a task for each of the senders; with thousands it takes minutes and shows nothing new.
     private static let all = Rival.senders
     private static let ours = Rival.senders.filter { $0 != .urlSession }
 
     static let every: [Case] = closed + (low + atWork + secure + open).map(inEveryThirdRound)
 
-    /// So that a whole run stays below a quarter of an hour.
+    /// So that a whole run stays below 15 minutes.
     private static func inEveryThirdRound(_ one: Case) -> Case {
         var one = one
         one.interval = 3
         return one
     }
 
-    /// Of so many rounds, those in which it is measured.
+    /// The rounds, among this many, in which it is measured.
     func rounds(of all: Int) -> Int { (all + interval - 1) / interval }
 
-    /// Few at once, where threads sleep and wake for each answer.
+    /// Low concurrency, where threads sleep and wake for each response.
     private static let low = [4, 8, 16, 32].map { count in
         Case(
             name: "get12@\(count)", path: "/hello", length: 12, concurrency: count, total: 20_000,
             rivals: [.executorNative, .awaitNative, .go], seconds: 2, secondsOfSystemCalls: 0)
     }
 
-    /// A connection for each that is at once, all of them at work.
+    /// One connection for each concurrent request, all of them busy.
     private static let atWork = [
         Case(
             name: "work12@1000", path: "/hello", length: 12, concurrency: 1000, total: 100_000,
@@ -94,7 +94,7 @@ struct Case: Sendable {
     ]
 
     func load(server: String, rival: Rival, scale: Double) -> Load {
-        // A process that keeps each exchange's line of output until its end is given few of them, too.
+        // A process that collects a line of output for each exchange until its end gets few of them, too.
         let share = rival == .urlSession || rival == .curlParallel ? 0.1 : 1
         return Load(
             url: server + path, total: max(concurrency, Int(Double(total) * share * scale)),
@@ -102,21 +102,21 @@ struct Case: Sendable {
     }
 }
 
-/// Measured once, with a server that holds its answers back.
+/// Measured once, with a server that holds its responses back.
 enum SpecialCase: String, CaseIterable, Sendable {
-    /// 100,000 runs wait behind a server that does not answer.
+    /// 100,000 runs wait behind a server that does not respond.
     case waiting
-    /// 10,000 in flight, each answered after 500 ms.
+    /// 10,000 in flight, each with a response after 500 ms.
     case slow
     /// 10,000 in flight cancelled at once.
     case cancel
     /// A batch of 10,000 and one of 100,000, at most 64 at once.
     case crowd
-    /// A file of 1 GB goes up.
+    /// A file of 1 GB is uploaded.
     case upload
-    /// A file of 1 GB comes down.
+    /// A file of 1 GB is downloaded.
     case download
-    /// One that broke off at 900 MB is gone on with.
+    /// A download that broke off at 900 MB is resumed.
     case resume
     /// A thousand files of 100 KB, one after another and 32 at once.
     case files
@@ -127,12 +127,12 @@ enum SpecialCase: String, CaseIterable, Sendable {
     /// Server-sent events, and the trace context of a request.
     case service
 
-    /// Whether it is measured in every round; a million entries take too long for that, and what a service uses has
+    /// Whether it is measured in every round. A million entries take too long for that, and what a service uses has
     /// rounds of its own.
     var isRepeated: Bool { self != .cacheMillion && self != .service }
 
-    /// How often it is measured in a round. Files are several times: one transfer in four meets memory that a virtual
-    /// machine has to get from its host first, which takes as much of the processor as all the rest.
+    /// How often it is measured in a round. Files are measured several times: one transfer in four uses memory that a
+    /// virtual machine has to get from its host first, which takes as much CPU time as all the rest.
     var timesARound: Int {
         switch self {
         case .download: 3
@@ -141,7 +141,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
         }
     }
 
-    /// What it takes once, for the estimate at the start.
+    /// How long it takes, for the estimate at the start.
     var seconds: Double {
         switch self {
         case .waiting, .slow, .cancel, .crowd, .resume: 3
@@ -152,10 +152,10 @@ enum SpecialCase: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether files are loaded, as a server of files has them.
+    /// Whether files are loaded like on a file server.
     var isOfFiles: Bool { self == .download || self == .files }
 
-    /// A cancelled run gives its result in one way or another: closures count them best.
+    /// A cancelled run reports its result in different ways: closures are best for counting.
     var rivals: [Rival] {
         switch self {
         case .waiting: [.closures, .await, .batch, .bareTask]

@@ -1,4 +1,4 @@
-/// Lines of cells under one another, the first to the left and all others to the right.
+/// Aligns lines of cells in columns, the first to the left and all others to the right.
 func columns(_ lines: [[String]]) -> String {
     let count = lines.map(\.count).max() ?? 0
     let widths = (0..<count).map { column in lines.map { $0[column].count }.max() ?? 0 }

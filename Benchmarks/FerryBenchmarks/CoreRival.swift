@@ -1,7 +1,7 @@
 internal import CCoreDriver
 internal import Ferry
 
-/// The core driven from C: no Swift between two requests.
+/// The core, driven from C: no Swift between two requests.
 enum CoreRival {
     static func run(_ load: Load) throws -> Measurement {
         var latencies = [UInt64](repeating: 0, count: load.total)

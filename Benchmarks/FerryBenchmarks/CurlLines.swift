@@ -1,4 +1,4 @@
-/// What the curl command prints of many exchanges: a line with status and length for each.
+/// The output of the curl command for many exchanges: a line with status and length for each.
 enum CurlLines {
     static func measurement(_ output: String, length: Int) -> Measurement {
         var measurement = Measurement()

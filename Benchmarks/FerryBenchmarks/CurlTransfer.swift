@@ -1,9 +1,9 @@
 internal import FerryMeasurement
 internal import Foundation
 
-/// One large body by the curl command, up or down.
+/// One large body transferred by the curl command, up or down.
 enum CurlTransfer {
-    /// By its own clock, so that its start-up does not count. `counted` is what it says of the size when it ends, as
+    /// Measured by curl's own clock, so that its start does not count. `counted` is the variable with the size, such as
     /// `size_download`.
     static func measure(_ url: String, size: Int, counted: String, _ options: [String]) throws -> Measurement {
         guard let program = findProgram("curl") else { throw BenchmarkError("curl is not installed") }
@@ -22,14 +22,14 @@ enum CurlTransfer {
         return measurement
     }
 
-    /// `nil` when it is something else, or not so many bytes.
+    /// `nil` if the output is different, or has another number of bytes.
     static func seconds(_ output: String, size: Int) -> Double? {
         let words = output.split(separator: " ")
         guard words.count == 2, Int(words[1]) == size else { return nil }
         return Double(words[0])
     }
 
-    /// Of any client: what the two are compared by. CPU in microseconds.
+    /// The figures of any client that are compared. CPU in microseconds.
     static func figures(_ size: Int, _ seconds: Double, cpu: Double) -> [String: Double] {
         ["mb_per_second": Double(size) / seconds / 1e6, "cpu_ms": cpu / 1000]
     }

@@ -4,16 +4,16 @@ internal import FerryTesting
 internal import Foundation
 internal import Glibc
 
-/// Files that come down: a large one beside the curl command, the rest of one, and many small ones.
+/// Downloads: a large file beside the curl command, the rest of one, and many small ones.
 enum DownloadCase {
     static let size = 1_000_000_000
     static let small = 102_400
     private static let path = "/bytes/\(size)"
     private static let count = 1000
 
-    /// One file of 1 GB into memory's own file system: no disk is measured, and the `fsync` that curl does not do costs
-    /// nothing there. Memory is counted from where the agent is there, and has not loaded anything: of what a process
-    /// takes for its first agent most are pages of libcurl's and its TLS library's code.
+    /// One file of 1 GB into a file system in memory: no disk is measured, and the `fsync` that curl does not do costs
+    /// nothing there. Memory is counted from when the agent exists and has not loaded anything: most of what a process
+    /// takes for its first agent is code of libcurl and its TLS library.
     static func ferry(_ server: String) async throws -> Measurement {
         let folder = try Folder(inMemory: true)
         defer { folder.remove() }
@@ -41,7 +41,8 @@ enum DownloadCase {
             server + path, size: size, counted: "size_download", ["--output", folder.path + "/1g"])
     }
 
-    /// A file of 1 GB that breaks off at 900 MB, and is gone on with: what the server was asked for the second time.
+    /// A file of 1 GB that breaks off at 900 MB and is resumed: the bytes that the server was asked for the second
+    /// time.
     static func resume() async throws -> Measurement {
         let (cut, folder) = (900_000_000, try Folder(inMemory: true))
         defer { folder.remove() }
@@ -66,7 +67,7 @@ enum DownloadCase {
         return measurement
     }
 
-    /// A thousand files onto the disk, one after another and 32 at once.
+    /// A thousand files written to disk, one after another and 32 at once.
     static func files(_ server: String) async throws -> Measurement {
         let folder = try Folder(inMemory: false)
         defer { folder.remove() }

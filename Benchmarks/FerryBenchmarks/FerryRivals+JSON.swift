@@ -1,19 +1,19 @@
 internal import Ferry
 internal import Foundation
 
-/// GETs of JSON, from a check of the document to values made of it.
+/// GETs of JSON, from validating the document to making values from it.
 extension FerryRivals {
-    /// Checked, and left as it is.
+    /// Validated, and left as JSON.
     static func schema(_ load: Load) async throws -> Measurement {
         await measure(load, CheckedQuestions(path: load.path)) { _ in nil }
     }
 
-    /// Checked, and made into structs by hand.
+    /// Validated, and made into structs by hand.
     static func convertible(_ load: Load) async throws -> Measurement {
         await measure(load, ConvertedQuestions(path: load.path)) { _ in nil }
     }
 
-    /// Checked, and made into structs by `Codable`.
+    /// Validated, and made into structs by `Codable`.
     static func codable(_ load: Load) async throws -> Measurement {
         await measure(load, DecodedQuestions<[Question]>(path: load.path)) { _ in nil }
     }
@@ -35,7 +35,7 @@ private struct ConvertedQuestions: Request {
     var jsonSchema: JSONSchema? { Question.schema }
 }
 
-/// Generic, so that of its two ways to a value it knows only the one.
+/// Generic, so that of its two ways to make a value only one is used.
 private struct DecodedQuestions<Value: Decodable & Sendable>: Request {
     let path: String
     var jsonSchema: JSONSchema? { Question.schema }

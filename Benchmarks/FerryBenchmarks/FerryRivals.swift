@@ -5,19 +5,19 @@ internal import FerryOTLP
 internal import FerryTesting
 internal import Synchronization
 
-/// Ferry, in the three ways in which a result comes.
+/// Ferry, with the three ways of delivering a result.
 enum FerryRivals {
     /// Tasks on the global executor.
     static func await(_ load: Load) async throws -> Measurement {
         await measure(load, Get(path: load.path)) { _ in nil }
     }
 
-    /// Tasks on the loop's own thread.
+    /// Tasks on the event loop's thread.
     static func executor(_ load: Load) async throws -> Measurement {
         await measure(load, Get(path: load.path)) { $0.taskExecutor }
     }
 
-    /// Tasks on the global executor, whose requests say more.
+    /// Tasks on the global executor, with requests that have more fields and arguments.
     static func dressed(_ load: Load) async throws -> Measurement {
         await measure(load, Dressed(path: load.path)) { _ in nil }
     }
@@ -29,7 +29,7 @@ enum FerryRivals {
         var configuration = OTLPConfiguration(serviceName: "benchmark")
         configuration.endpoint = collector.baseURL
         configuration.sampledFraction = 0.1
-        // More than it takes by default: a service does not send 30,000 requests a second by one processor.
+        // More than the default: a service does not send 30,000 requests a second through one processor.
         configuration.maxQueuedRuns = 1 << 16
         let exporter = OTLPExporter(configuration)
         let measurement = await measure(load, Get(path: load.path), observer: exporter) { _ in nil }
@@ -40,10 +40,10 @@ enum FerryRivals {
         return measurement
     }
 
-    /// Its request is byte for byte that of the core alone and of the bare client: neither of them sends `User-Agent`
-    /// and `Accept-Encoding`, which cost about 0.7 µs.
+    /// Its request is byte for byte that of the core alone and of the bare client: neither sends `User-Agent` and
+    /// `Accept-Encoding`, which cost about 0.7 µs.
     ///
-    /// The server stands in the configuration and the path in the request, as applications have it.
+    /// The server is in the configuration and the path in the request, as in applications.
     private static func makeAgent(_ load: Load, _ observer: (any RequestObserver)? = nil) -> NetworkAgent {
         var configuration = NetworkConfiguration(baseURL: load.origin, userAgent: nil, acceptedEncodings: [])
         configuration.limits.transfersPerHost = load.connections
@@ -109,12 +109,12 @@ enum FerryRivals {
     }
 }
 
-/// What all of Ferry's rivals send.
+/// The request that all rivals within Ferry send.
 struct Get: Request {
     let path: String
 }
 
-/// A GET as applications have it.
+/// A GET as in applications.
 struct Dressed: Request {
     let path: String
     var headers: Headers { ["X-Request-Id": "7d1f0c52", "X-Client": "ferry-bench/1", "Accept-Language": "en"] }

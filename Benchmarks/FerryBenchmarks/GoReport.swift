@@ -1,4 +1,4 @@
-/// What Go's client prints: totals of CPU in seconds, latencies in microseconds.
+/// The output of Go's client: CPU totals in seconds, latencies in microseconds.
 struct GoReport: Decodable {
     var userTime: Double
     var systemTime: Double
@@ -6,7 +6,7 @@ struct GoReport: Decodable {
     var median: Double
     var percentile99: Double
     var peakMemory: Int
-    /// Answers that were wrong or did not come.
+    /// Wrong or missing responses.
     var bad: Double
 
     private enum CodingKeys: String, CodingKey {

@@ -1,17 +1,17 @@
-/// One figure the engine is to reach, and what was measured.
+/// One goal for the engine, and its measured figure.
 struct Goal: Codable, Sendable {
     var text: String
     var limit: Double
     /// Whether the limit is an upper one.
     var isAtMost = true
-    /// What is held against the limit; `nil` when its case was not run.
+    /// The figure compared with the limit; `nil` if its case was not run.
     var measured: Double?
-    /// What that is, where it is no ratio.
+    /// The unit, if it is no ratio.
     var unit: String?
-    /// Of a ratio, or of a difference in `unit`, both sides, medians over the rounds.
+    /// For a ratio, or a difference in `unit`: both sides, as medians over the rounds.
     var sides: Sides?
 
-    /// The ratio is the median of those of each round, and so not always quite the one of these two.
+    /// The ratio is the median of those of each round, so it may differ slightly from that of these two.
     struct Sides: Codable, Sendable {
         var own: Double
         var other: Double
@@ -22,7 +22,7 @@ struct Goal: Codable, Sendable {
         measured.map { isAtMost ? $0 <= limit : $0 >= limit }
     }
 
-    /// How much of a limit that is no ratio was used; `nil` of none.
+    /// The used share of a limit that is no ratio; `nil` for a ratio.
     var ratio: Double? {
         if unit == nil { return measured }
         return limit == 0 ? nil : measured.map { $0 / limit }

@@ -1,8 +1,8 @@
-/// All goals, and what a run says of them.
+/// All goals, and the figures of a run for them.
 struct GoalSheet {
     let table: ResultTable
 
-    /// In the order of the design: the speed that was promised first, then what else is kept an eye on.
+    /// In the order of the design: the promised speed first, then the other figures that are watched.
     var all: [Goal] { promised + engine + further }
 
     // MARK: What was promised
@@ -184,7 +184,7 @@ struct GoalSheet {
             text: text, limit: limit, isAtMost: isAtMost, measured: table.median(name, .bench, figure), unit: unit)
     }
 
-    // MARK: What else is kept an eye on
+    // MARK: What else is watched
 
     private var further: [Goal] {
         loads + held + service + millions + files + JSONFigures.goals(of: [.medium, .large], in: table.json)
@@ -263,7 +263,7 @@ struct GoalSheet {
         ]
     }
 
-    // MARK: How one is made
+    // MARK: How one is computed
 
     private func cpu(
         _ text: String, _ limit: Double, isAtMost: Bool = true, _ name: String, _ rival: Rival, against other: Rival
@@ -283,7 +283,7 @@ struct GoalSheet {
         return goal
     }
 
-    /// A figure that a special case has brought.
+    /// A figure from a special case.
     private func special(
         _ text: String, _ limit: Double, isAtMost: Bool = true, _ unit: String, _ special: SpecialCase, _ rival: Rival,
         _ name: String
@@ -292,7 +292,7 @@ struct GoalSheet {
             text: text, limit: limit, isAtMost: isAtMost, measured: extra(special, rival, name), unit: unit)
     }
 
-    /// What a run keeps without what Swift keeps for the task that awaits it.
+    /// The memory of a run without what Swift keeps for the task that awaits it.
     private func besideTask(_ text: String, _ limit: Double, _ special: SpecialCase) -> Goal {
         var goal = Goal(text: text, limit: limit, unit: "bytes")
         if let whole = extra(special, .await, "bytes_each"), let task = extra(.waiting, .bareTask, "bytes_each") {
@@ -302,7 +302,7 @@ struct GoalSheet {
         return goal
     }
 
-    /// A ratio that a special case has brought, with both of its sides.
+    /// A ratio from a special case, with both of its sides.
     private func quotient(
         _ text: String, _ limit: Double, isAtMost: Bool = true, _ special: SpecialCase, _ rival: Rival, _ name: String,
         of own: String, _ other: String, _ unit: String

@@ -1,12 +1,12 @@
 internal import FerryMeasurement
 
-/// The goals as a table for people: what, the goal, the figure, the ratio, the verdict.
+/// The goals as a readable table: description, goal, figure, ratio, verdict.
 struct GoalTable {
     let goals: [Goal]
-    /// Whether to name those whose case was not run, too.
+    /// Whether to include goals whose case was not run.
     let isWhole: Bool
 
-    /// Empty when nothing of it was measured.
+    /// Empty if nothing was measured.
     var text: String {
         let shown = goals.filter { isWhole || $0.measured != nil }
         if shown.isEmpty { return "" }
@@ -17,7 +17,7 @@ struct GoalTable {
         return columns(lines) + sum + "\n"
     }
 
-    /// The same for the manual, of those that were measured.
+    /// The table for the manual, with the measured goals.
     var markdown: String {
         let shown = goals.filter { $0.measured != nil }
         if shown.isEmpty { return "" }

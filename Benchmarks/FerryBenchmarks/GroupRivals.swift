@@ -3,7 +3,7 @@ internal import FerryMeasurement
 
 /// The same requests, in batches and in chains.
 enum GroupRivals {
-    /// Batches of 100, one after another: as many at once as they have members.
+    /// Sequential batches of 100, each with all members at once.
     static func batches(_ load: Load) async throws -> Measurement {
         await measure(load, senders: 1) { agent, tickets in
             var result = SenderResult()
@@ -18,7 +18,7 @@ enum GroupRivals {
         }
     }
 
-    /// What batches are measured against: the same hundred at once, and the next when all have answered, sent alone.
+    /// The reference for batches: the same hundred at once, sent alone, and the next hundred when all have ended.
     static func waves(_ load: Load) async throws -> Measurement {
         await measure(load, senders: 1) { agent, tickets in
             var result = SenderResult()
@@ -79,7 +79,7 @@ enum GroupRivals {
     }
 }
 
-/// A batch ten times as large: what a member costs must not depend on that.
+/// A batch ten times as large: the cost of a member must not depend on the size.
 enum CrowdCase {
     private struct Quiet: Request {
         typealias Value = Void

@@ -5,7 +5,7 @@ internal import Foundation
 
 /// The cache by RFC 9111: hits from memory, and validations beside plain GETs of the same 2 KB.
 enum HTTPCacheCase {
-    /// As `CacheCase.Document`, and the server says how long.
+    /// Like `CacheCase.Document`, with a lifetime from the server.
     private struct Document: Request {
         typealias Value = Response
         let number: Int
@@ -14,7 +14,7 @@ enum HTTPCacheCase {
         var cachePolicy: CachePolicy { .http() }
     }
 
-    /// What the server has to validate each time.
+    /// A response that has to be validated each time.
     private struct Validated: Request {
         var path: String { "/bytes/2048" }
         var headers: Headers { ["Cache-Control": "no-cache"] }
@@ -28,7 +28,7 @@ enum HTTPCacheCase {
         var cachePolicy: CachePolicy { .none }
     }
 
-    /// Of one task, a second and core.
+    /// Hits a second and core, by one task.
     static func memoryHits(_ folder: String) async throws -> Double {
         var configuration = NetworkConfiguration(baseURL: "http://127.0.0.1")
         configuration.cache = CacheConfiguration(directory: folder)
@@ -52,7 +52,7 @@ enum HTTPCacheCase {
         return Double(count) * 1_000_000 / (used.user + used.system)
     }
 
-    /// CPU of this process for one of 64 at once, in microseconds: validated, and plain.
+    /// CPU time of this process for one of 64 concurrent requests, in microseconds: validated, and plain.
     static func validations(_ folder: String, _ server: String) async throws -> [String: Double] {
         var configuration = NetworkConfiguration(baseURL: server)
         configuration.cache = CacheConfiguration(directory: folder)

@@ -14,7 +14,8 @@ struct Harness {
         programs = try ProgramRivals()
     }
 
-    /// All cases in every round, and every rival next to the others: what the machine does meanwhile hits all of them.
+    /// All cases in every round, and all rivals one after another, so that disturbances of the machine affect all of
+    /// them.
     mutating func run() throws {
         defer { programs.remove() }
         note(Schedule(options: options).text)
@@ -38,7 +39,7 @@ struct Harness {
             }
         }
         for special in SpecialCase.allCases where options.includes(special.rawValue) {
-            // What a machine has no room for shall not cost the figures of all others.
+            // A case that the machine has no room for must not lose the figures of all others.
             do { try run(special) } catch { note("\(special.rawValue)  left out: \(error)") }
         }
         if options.includes(Options.json) {
@@ -53,7 +54,7 @@ struct Harness {
     private mutating func run(_ one: Case, round: Int, server: String) throws {
         let rivals = present(one.rivals)
         for index in rivals.indices {
-            // Nobody is always first.
+            // The order changes, so that no rival is always first.
             let rival = rivals[(index + round) % rivals.count]
             let load = one.load(server: server, rival: rival, scale: options.scale)
             note("round \(round + 1)/\(options.rounds)  \(one.name)  \(rival.title)")
@@ -63,7 +64,7 @@ struct Harness {
     }
 
     private mutating func run(_ special: SpecialCase) throws {
-        // Thousands of answers that are held back are what the loopback server is for.
+        // The loopback server can hold back thousands of responses.
         let server = try Server(preferringNginx: special.isOfFiles && options.usesNginx)
         defer { server.stop() }
         for _ in 0..<(special.isRepeated ? options.rounds * special.timesARound : 1) {
@@ -81,7 +82,7 @@ struct Harness {
         }
     }
 
-    /// From two short runs, so that start-up does not count.
+    /// From two short runs, so that the start does not count.
     private mutating func countSystemCalls(_ one: Case, server: String) throws {
         let uncounted = Rival.programs + [.urlSession]
         for rival in present(one.rivals) where !uncounted.contains(rival) {

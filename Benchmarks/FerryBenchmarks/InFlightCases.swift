@@ -4,7 +4,7 @@ internal import Synchronization
 
 private let crowd = 10_000
 
-/// An agent that lets 10,000 exchanges be at work at once.
+/// An agent that allows 10,000 concurrent exchanges.
 private func makeAgent() -> NetworkAgent {
     var configuration = NetworkConfiguration()
     configuration.limits.maxConcurrentTransfers = crowd
@@ -12,7 +12,7 @@ private func makeAgent() -> NetworkAgent {
     return NetworkAgent(configuration: configuration)
 }
 
-/// 10,000 in flight against a server that answers after 500 ms.
+/// 10,000 in flight against a server that responds after 500 ms.
 enum SlowCase {
     static func closures(_ server: String) async throws -> Measurement {
         try await measure(server) { agent, request in
@@ -44,7 +44,7 @@ enum SlowCase {
         }
     }
 
-    /// `send` returns how many were answered with 200.
+    /// `send` returns how many had the status 200.
     private static func measure(
         _ server: String, _ send: (NetworkAgent, Get) async throws -> Int
     ) async throws -> Measurement {
@@ -55,7 +55,8 @@ enum SlowCase {
         let answered = try await send(agent, Get(path: server + "/delay/500"))
         stopwatch.finish(&measurement)
         measurement.add(agent.statistics)
-        // The first may be answered before the last has started: as many as there are connections were at work at once.
+        // The first may have a response before the last has started: the number of connections shows how many ran at
+        // once.
         let connections = Double(agent.statistics.connectionsOpened)
         measurement.extra = [
             "answered": Double(answered), "connections": connections,
@@ -81,7 +82,7 @@ enum CancelCase {
                 if case .failure(let error) = result, error.code == .cancelled { cancelled.add() }
             }
         }
-        // All of them shall have a connection, or the cancels would only find waiting runs.
+        // All of them must have a connection, or the cancels would only find waiting runs.
         while agent.statistics.sockets < crowd && results.value == 0 { try await Task.sleep(for: .milliseconds(20)) }
         try await Task.sleep(for: .milliseconds(500))
 
@@ -92,7 +93,7 @@ enum CancelCase {
         agent.cancelAll()
         while results.value < crowd { try await Task.sleep(for: .milliseconds(1)) }
         let seconds = Double(monotonicNanoseconds() - start) / 1e9
-        // Long enough for a second result of any of them to come, if it could.
+        // Long enough for a second result of any of them to come, if there were one.
         try await Task.sleep(for: .milliseconds(200))
         probe.end()
 
@@ -106,9 +107,9 @@ enum CancelCase {
     }
 }
 
-/// Sees how long the loop is held: a job on its thread that asks for its next turn again and again.
+/// Measures how long the loop is held: a job on its thread that schedules itself again and again.
 ///
-/// The agent's own `longestTurn` counts since the start, and opening 10,000 connections belongs to it.
+/// The agent's own `longestTurn` counts from the start, and includes opening 10,000 connections.
 private final class LoopProbe: Sendable {
     private let watching = Atomic(false)
     private let ended = Atomic(false)

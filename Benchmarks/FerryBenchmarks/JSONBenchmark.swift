@@ -1,14 +1,14 @@
 internal import FerryMeasurement
 internal import Foundation
 
-/// JSON without a network, all rivals in turn within one process.
+/// JSON without a network, with all rivals in turn within one process.
 struct JSONBenchmark {
     private let rounds: Int
     private let samples: [JSONSample]
     private let shapes: [JSONShape]
     private let rivals: [JSONRival]
 
-    /// `[ROUNDS [SAMPLE [WAY]]]`, like `21`, `2 KB` and `parsed`; one way alone is for a profiler.
+    /// `[ROUNDS [SAMPLE [WAY]]]`, for example `21`, `2 KB` and `parsed`; a single way is for a profiler.
     init(_ arguments: [String]) throws {
         guard let rounds = Int(arguments.first ?? "21"), rounds > 0 else { throw BenchmarkError("json takes ROUNDS") }
         self.rounds = rounds
@@ -44,7 +44,7 @@ struct JSONBenchmark {
         }
         return rivals.map { rival in
             let own = times[rival] ?? []
-            // Both sides of a ratio saw the same machine.
+            // Both sides of a ratio were measured under the same conditions.
             let ratios = zip(times[.foundation] ?? [], own).map { $0 / $1 }
             return JSONFigures.Row(
                 sample: name, bytes: count, rival: rival, microseconds: ResultTable.median(own) ?? .nan,
@@ -59,7 +59,7 @@ struct JSONBenchmark {
         }
     }
 
-    /// About 5 ms of documents, or one.
+    /// About 5 ms of documents, or one document.
     private func time(_ rival: JSONRival, _ count: Int, _ run: () throws -> Void) rethrows -> Double {
         let speed = rival == .foundation ? 30.0 : 500
         let repetitions = max(1, Int(5000 * speed / Double(count)))

@@ -1,12 +1,12 @@
 internal import FerryMeasurement
 
-/// What JSON costs without a network: one row for each document and way.
+/// The cost of JSON without a network: one row for each document and way.
 struct JSONFigures: Codable, Sendable {
     struct Row: Codable, Sendable {
         var sample: String
         var bytes: Int
         var rival: JSONRival
-        /// Microseconds of CPU for a document, the median of the rounds.
+        /// Microseconds of CPU for a document, as the median of the rounds.
         var microseconds: Double
         /// How many times faster than JSONDecoder; the median of the ratios of each round.
         var ratio: Double
@@ -30,7 +30,7 @@ struct JSONFigures: Codable, Sendable {
         }.joined()
     }
 
-    /// The table of the manual.
+    /// The table for the manual.
     var markdown: String {
         let samples = JSONSample.all.filter { sample in rows.contains { $0.sample == sample.name } }
         var lines = [
@@ -45,7 +45,7 @@ struct JSONFigures: Codable, Sendable {
         return (lines + ["", shapeMarkdown]).joined(separator: "\n")
     }
 
-    /// And that of the documents in real shapes.
+    /// The table of the documents in real shapes.
     private var shapeMarkdown: String {
         let ways: [JSONRival] = [.foundation, .codable, .convertible]
         let names = JSONShape.all.map(\.name).filter { name in rows.contains { $0.sample == name } }
@@ -72,7 +72,7 @@ struct JSONFigures: Codable, Sendable {
         }
     }
 
-    /// Of these documents; of 10 MB how fast they are parsed is what counts. Without figures nothing was measured.
+    /// The table of these documents; for 10 MB only the speed of parsing matters. Empty without figures.
     static func goals(of samples: [JSONSample], in figures: JSONFigures?) -> [Goal] {
         samples.flatMap { sample in
             if sample.name == JSONSample.large.name { return [parsing(sample, figures)] }
@@ -82,7 +82,7 @@ struct JSONFigures: Codable, Sendable {
         }
     }
 
-    /// Of the documents in real shapes.
+    /// The table of the documents in real shapes.
     static func goals(of shapes: [JSONShape], in figures: JSONFigures) -> [Goal] {
         shapes.flatMap { shape in
             shape.ways.map(\.rival).compactMap { rival in

@@ -122,7 +122,7 @@ extension Author {
     }
 }
 
-/// What a search says of a post.
+/// A post as a search returns it.
 struct PostMeta: Codable, JSONConvertible {
     let resultType: String
     let languageCode: String
@@ -134,7 +134,7 @@ extension PostMeta {
     }
 }
 
-/// What stands in the text of a post.
+/// An entity in the text of a post.
 struct PostEntities: Codable, JSONConvertible {
     let hashtags: [Hashtag]
     let urls: [PostLink]

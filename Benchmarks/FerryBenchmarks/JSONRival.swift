@@ -1,7 +1,7 @@
 internal import FerryJSON
 internal import Foundation
 
-/// A way from the text of a document to something.
+/// A way to read the text of a document.
 enum JSONRival: String, CaseIterable, Codable {
     case foundation = "JSONDecoder"
     case parse = "parsed"
@@ -9,7 +9,7 @@ enum JSONRival: String, CaseIterable, Codable {
     case convertible = "JSONConvertible"
     case codable = "FerryJSONDecoder"
 
-    /// How many times faster than JSONDecoder it is to be.
+    /// How many times faster than JSONDecoder it should be.
     var goal: Double? {
         switch self {
         case .foundation, .parse: nil

@@ -1,9 +1,9 @@
 internal import FerryJSON
 
-/// The documents that JSON is measured with: an array of questions, each with a list and an object in it.
+/// The documents for measuring JSON: an array of questions, each with a list and an object in it.
 struct JSONSample {
     let name: String
-    /// With 64 bytes of room behind the text, as bodies have it.
+    /// Followed by 64 readable bytes, like bodies.
     private let bytes: [UInt8]
     let count: Int
 
@@ -12,7 +12,7 @@ struct JSONSample {
     static let large = JSONSample(name: "10 MB", questions: 58_000)
     static let all = [small, medium, large]
 
-    /// Where servers have the small one.
+    /// The path of the small one on the servers.
     static let path = "/questions.json"
 
     static let spare = 64

@@ -62,7 +62,7 @@ enum JSONShapeText {
         renamingKeys(text) { $0.prefix(1).uppercased() + $0.dropFirst() }
     }
 
-    /// The keys of these documents are the strings of letters that a colon follows.
+    /// The keys of these documents are the strings of letters followed by a colon.
     private static func renamingKeys(_ text: String, _ rename: (Substring) -> String) -> String {
         let parts = text.split(separator: "\"", omittingEmptySubsequences: false)
         return parts.indices.map { place in

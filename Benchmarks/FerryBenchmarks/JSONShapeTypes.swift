@@ -60,7 +60,7 @@ extension Performance {
     }
 }
 
-/// What a seat costs.
+/// The price of a seat.
 struct Price: Codable, JSONConvertible {
     let amount: Int
     let audienceId: Int
@@ -88,7 +88,7 @@ extension SeatCategory {
     }
 }
 
-/// Where seats are.
+/// A group of seats.
 struct Area: Codable, JSONConvertible {
     let areaId: Int
     let blockIds: [Int]
@@ -139,7 +139,7 @@ extension Geometry {
     }
 }
 
-/// What happened in a repository.
+/// An event in a repository.
 struct HostingEvent: Codable, JSONConvertible {
     let id: String
     let type: String
@@ -159,7 +159,7 @@ extension HostingEvent {
     }
 }
 
-/// Who did it.
+/// The actor of an event.
 struct Actor: Codable, JSONConvertible {
     let id: Int
     let login: String
@@ -176,7 +176,7 @@ extension Actor {
     }
 }
 
-/// Where it happened.
+/// The repository of an event.
 struct Repository: Codable, JSONConvertible {
     let id: Int
     let name: String
@@ -189,7 +189,7 @@ extension Repository {
     }
 }
 
-/// What it was, which differs from event to event.
+/// The payload, which differs from event to event.
 struct Payload: Codable, JSONConvertible {
     let pushId: Int?
     let size: Int?
@@ -209,7 +209,7 @@ extension Payload {
     }
 }
 
-/// One change.
+/// A commit.
 struct Commit: Codable, JSONConvertible {
     let sha: String
     let author: CommitAuthor
@@ -226,7 +226,7 @@ extension Commit {
     }
 }
 
-/// Who made it.
+/// The author of a commit.
 struct CommitAuthor: Codable, JSONConvertible {
     let email: String
     let name: String

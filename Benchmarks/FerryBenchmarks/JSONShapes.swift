@@ -1,15 +1,15 @@
 internal import FerryJSON
 internal import Foundation
 
-/// A document in the shape of a real one, made here, and the ways that it is decoded.
+/// A document in the shape of a real one, generated here, and the ways to decode it.
 struct JSONShape {
     let name: String
-    /// With 64 bytes of room behind the text, as bodies have it.
+    /// Followed by 64 readable bytes, like bodies.
     private let bytes: [UInt8]
     let count: Int
-    /// The ways, in the order in which they are measured.
+    /// The ways, in the order of measuring.
     let ways: [(rival: JSONRival, run: (UnsafeRawBufferPointer, Data) throws -> Void)]
-    /// How many times faster than JSONDecoder each is to be.
+    /// How many times faster than JSONDecoder each should be.
     let goals: [JSONRival: Double]
 
     private init(
@@ -45,7 +45,7 @@ struct JSONShape {
             ])
     }
 
-    /// And by hand.
+    /// Also decoded by hand.
     static func convertible<T: Decodable & JSONConvertible>(
         _ name: String, _ type: T.Type, _ text: String
     ) -> JSONShape {
@@ -106,7 +106,7 @@ extension JSONShape {
         }
     }
 
-    /// Named by what is encoded: the rows say which of Foundation's and Ferry's coders it was.
+    /// Named by what is encoded: the rows name the coder, Foundation's or Ferry's.
     private static var encoded: [JSONShape] {
         let sorted = JSONEncoder()
         sorted.outputFormatting = .sortedKeys
@@ -177,7 +177,7 @@ struct MemberKey: CodingKey {
     static let all = (0..<256).map { MemberKey(stringValue: "member\($0)") }
 }
 
-/// Every member of an object, whatever their number, in order.
+/// Every member of an object, in order.
 struct AllMembers: Decodable, JSONConvertible {
     var sum = 0
 
@@ -209,7 +209,7 @@ struct ThreeMembers: Decodable, JSONConvertible {
     }
 }
 
-/// A number, or a text in place of it.
+/// A number, or a text in its place.
 struct Lenient: Decodable {
     let number: Int?
 
@@ -218,7 +218,7 @@ struct Lenient: Decodable {
     }
 }
 
-/// Two arrays whose elements are refused in turns.
+/// Two arrays whose elements are refused alternately.
 struct Refused: Decodable {
     enum Keys: CodingKey { case left, right }
     var count = 0
@@ -234,7 +234,7 @@ struct Refused: Decodable {
     }
 }
 
-/// Anything, found by trying one type after the other.
+/// Any value, found by trying one type after another.
 enum AnyValue: Decodable {
     case null, bool(Bool), int(Int), double(Double), string(String), array([AnyValue]), object([String: AnyValue])
 
@@ -258,7 +258,7 @@ enum AnyValue: Decodable {
     }
 }
 
-/// Keys of a dictionary, and values.
+/// Keys and values of a dictionary.
 enum CountKey: String, Codable, CodingKeyRepresentable {
     case first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth
     static let all: [CountKey] = [

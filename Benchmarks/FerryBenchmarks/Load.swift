@@ -1,30 +1,30 @@
 internal import Synchronization
 
-/// What a worker is to do.
+/// The load that a worker has to send.
 struct Load: Sendable {
     var url: String
     var total: Int
     var concurrency: Int
-    /// Of every body.
+    /// The length of every body.
     var length: Int
-    /// To the server at most; the others wait.
+    /// The maximum number of connections to the server; other requests wait.
     var connections = 64
-    /// Requests a second of the open model, and how long; `total` and `concurrency` say nothing then.
+    /// Rate in requests a second and duration of the open-loop load; `total` and `concurrency` are ignored then.
     var rate: Int?
     var seconds = 5
 
     /// `http://127.0.0.1:PORT`.
     var origin: String { String(url.prefix { $0 != "/" } + "//" + authority) }
-    /// What follows it.
+    /// The path after it.
     var path: String { String(url.dropFirst(origin.count)) }
 
-    /// Of a certificate that nobody has signed but itself.
+    /// Whether the server has a self-signed certificate.
     var isSecure: Bool { url.hasPrefix("https:") }
 
     private var authority: Substring { url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" } }
 }
 
-/// Hands out the requests of a load one by one, so that all are at work until the last.
+/// Hands out the requests of a load one by one, so that all senders are busy until the last.
 final class Tickets: Sendable {
     private let left: Atomic<Int>
 
@@ -32,13 +32,13 @@ final class Tickets: Sendable {
         left = Atomic(total)
     }
 
-    /// Whether there was one more to send, or so many.
+    /// Takes one request, or several; whether there were any left.
     func take(_ count: Int = 1) -> Bool {
         left.wrappingSubtract(count, ordering: .relaxed).newValue >= 0
     }
 }
 
-/// What one of the `concurrency` senders saw.
+/// The results of one of the `concurrency` senders.
 struct SenderResult: Sendable {
     enum Outcome { case ok, wrong, failed }
 

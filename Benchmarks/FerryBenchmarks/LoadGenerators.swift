@@ -1,7 +1,7 @@
 internal import FerryMeasurement
 internal import Foundation
 
-// Generators of load: `ferry bench`, and what it is held against.
+// Load generators: `ferry bench`, and those it is compared with.
 
 extension ProgramRivals {
     static func findFerry() -> String? {
@@ -11,7 +11,7 @@ extension ProgramRivals {
 
     // MARK: ferry bench
 
-    /// The part of its object that is looked at.
+    /// The parts of its report that are used.
     private struct BenchObject: Decodable {
         struct Generator: Decodable {
             var busiestThread: Double
@@ -63,7 +63,7 @@ extension ProgramRivals {
 
     // MARK: h2load
 
-    /// In bursts: each of its connections sends at its share of the rate, by a timer of its own.
+    /// In bursts: each of its connections sends its share of the rate by a timer of its own.
     static func measureH2load(_ program: String, _ load: Load) throws -> Measurement {
         let rate = load.rate ?? 1000
         let line = [
@@ -83,7 +83,7 @@ extension ProgramRivals {
 
     // MARK: reqwest
 
-    /// From Debian's packages alone; `nil` where they or cargo are missing.
+    /// From Debian's packages alone; `nil` if they or cargo are missing.
     static func buildReqwest() throws -> String? {
         let registry = "/usr/share/cargo/registry"
         let manager = FileManager.default
@@ -104,11 +104,11 @@ extension ProgramRivals {
     }
 }
 
-/// What h2load prints.
+/// The output of h2load.
 struct H2loadReport {
     let measurement: Measurement
 
-    /// `nil` when it is something else.
+    /// `nil` if it is different.
     init?(_ text: String) {
         var measurement = Measurement()
         for line in text.split(separator: "\n") {

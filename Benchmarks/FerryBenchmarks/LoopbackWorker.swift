@@ -3,7 +3,7 @@ internal import FerryTesting
 internal import Foundation
 internal import Glibc
 
-/// The loopback server as a process; ends with its input.
+/// The loopback server as a process, which ends with its input.
 enum LoopbackWorker {
     static func run() throws {
         var options = LoopbackServer.Options()

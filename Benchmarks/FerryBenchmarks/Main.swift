@@ -27,7 +27,7 @@ struct Main {
         }
     }
 
-    /// `json [ROUNDS [SAMPLE [WAY]]]`: JSON alone, for those who work on it.
+    /// `json [ROUNDS [SAMPLE [WAY]]]`: JSON alone, for work on it.
     private static func measureJSON(_ arguments: [String]) throws {
         let figures = try JSONBenchmark(arguments).run()
         let goals =

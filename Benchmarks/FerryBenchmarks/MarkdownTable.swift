@@ -1,6 +1,6 @@
 internal import FerryMeasurement
 
-/// The tables of the manual: CPU and rate of each rival, at few and at many requests at once, JSON, and all goals.
+/// The tables for the manual: CPU and rate of each rival at low and high concurrency, JSON, and all goals.
 struct MarkdownTable {
     let table: ResultTable
 
@@ -17,7 +17,7 @@ struct MarkdownTable {
         return parts.filter { !$0.isEmpty }.joined(separator: "\n\n")
     }
 
-    /// Twelve bytes, 64 at once: everybody, and how many times what the bare client takes.
+    /// Twelve bytes at a concurrency of 64: all rivals, and their ratio to the bare client.
     private var few: String {
         let known = Rival.allCases.filter { !table[Self.small, $0].isEmpty }
         if known.isEmpty { return "" }
@@ -29,7 +29,7 @@ struct MarkdownTable {
         return (["| client | CPU · requests/s | × |", "|---|--:|--:|"] + lines).joined(separator: "\n")
     }
 
-    /// The same with many at once, and long bodies.
+    /// The same at high concurrency, and with long bodies.
     private var many: String {
         let cases = Self.crowds.filter { table.cases.contains($0.0) }
         if cases.count < 2 { return "" }

@@ -1,7 +1,7 @@
 internal import FerryMeasurement
 
 extension Measurement {
-    /// Counts and percentiles of all the senders together.
+    /// Combines the counts and percentiles of all senders.
     mutating func add(_ senders: [SenderResult]) {
         var histogram = Histogram()
         for sender in senders {

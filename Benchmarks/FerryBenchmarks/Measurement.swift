@@ -1,11 +1,11 @@
 internal import FerryMeasurement
 internal import Foundation
 
-/// What one worker process found out in one run; goes to the harness as one line of JSON.
+/// The result of one worker process in one run, sent to the harness as one line of JSON.
 struct Measurement: Codable, Sendable {
-    /// Answered with 200 and the expected length.
+    /// Responses with status 200 and the expected length.
     var ok: UInt64 = 0
-    /// Answered otherwise.
+    /// Other responses.
     var wrong: UInt64 = 0
     var failed: UInt64 = 0
     var seconds = 0.0
@@ -17,7 +17,7 @@ struct Measurement: Codable, Sendable {
     var p99 = 0.0
     var p999 = 0.0
     var maximum = 0.0
-    /// Kilobytes: largest resident size, and what of it was there before the client was made.
+    /// Kilobytes: the largest resident size, and the part of it from before the client was made.
     var peakMemory = 0
     var baseMemory = 0
     var connections: UInt64?
@@ -47,7 +47,7 @@ struct Measurement: Codable, Sendable {
     }
 }
 
-/// Brackets the work of a worker: what was used between `init` and `finish`.
+/// Measures the work of a worker: what was used between `init` and `finish`.
 struct Stopwatch {
     private let usage = ProcessUsage.now
     private let memory = ProcessUsage.memory

@@ -2,9 +2,9 @@ internal import FerryMeasurement
 internal import Foundation
 internal import Glibc
 
-/// Debian's nginx with one worker, started on a free port from a folder of its own.
+/// Debian's nginx with one worker, started on a free port with a folder of its own.
 final class Nginx {
-    /// Bodies that it has, besides the files of the downloads.
+    /// Its bodies, besides the files of the downloads.
     static let sizes = [2048, 16_384, 131_072, 1_048_576, 10_485_760]
 
     let url: String
@@ -13,7 +13,7 @@ final class Nginx {
     private let process: ChildProcess
     private let folder: String
 
-    /// `nil` when nginx is not installed.
+    /// `nil` if nginx is not installed.
     static func start() throws -> Nginx? {
         guard let program = findProgram("nginx") else { return nil }
         return try Nginx(program)
@@ -57,7 +57,7 @@ final class Nginx {
         return try ChildProcess(line).finish().code == 0
     }
 
-    /// Keep-alive without limit and no log: only requests shall cost anything.
+    /// Keep-alive without limit and no log, so that only requests cost anything.
     private static func configuration(port: UInt16, securePort: UInt16?, folder: String) -> String {
         let secure = securePort.map { "listen 127.0.0.1:\($0) ssl backlog=16000;" } ?? ""
         let certificate = securePort.map { _ in
@@ -111,7 +111,7 @@ final class Nginx {
     }
 }
 
-/// Returns as soon as somebody accepts connections on the port; ten seconds are too many.
+/// Returns as soon as the port accepts connections; fails after ten seconds.
 func waitUntilListening(port: UInt16, name: String) throws {
     for _ in 0..<1000 {
         let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
 
-/// Where results go: made before anything is measured, so that no minutes are lost to a folder that cannot be.
+/// The folder for results: created before anything is measured, so that no minutes are lost if it cannot be.
 enum OutputFolder {
     static func make(_ path: String?) throws {
         guard let path else { return }

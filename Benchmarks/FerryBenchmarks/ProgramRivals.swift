@@ -1,8 +1,8 @@
 internal import FerryMeasurement
 internal import Foundation
 
-/// Clients that are programs of their own, where they are installed: wrk, the limit; Go's net/http; curl's own parallel
-/// mode. Their CPU time is the whole process's, start-up included.
+/// Clients that are separate programs, if installed: wrk, the limit; Go's net/http; curl's parallel mode. Their CPU
+/// time is that of the whole process, including its start.
 struct ProgramRivals {
     private let wrk = findProgram("wrk")
     private let curl = findProgram("curl")
@@ -11,9 +11,9 @@ struct ProgramRivals {
     private let h2load = findProgram("h2load")
     /// `ferry` beside this program, or on the `PATH`.
     private let bench = Self.findFerry()
-    /// Rust's client, built once and kept beside this program; `nil` where it cannot be built.
+    /// Rust's client, built once and kept beside this program; `nil` if it cannot be built.
     private let reqwest: String?
-    /// What is left out, and why.
+    /// The rivals that are left out, and why.
     private(set) var missing: [String] = []
 
     init() throws {
@@ -44,7 +44,7 @@ struct ProgramRivals {
         }
     }
 
-    /// `nil` when the rival is none of these.
+    /// `nil` if the rival is none of these.
     func measure(_ rival: Rival, _ load: Load) throws -> Measurement? {
         switch rival {
         case .wrk: try wrk.map { try Self.measureWrk($0, load) }
@@ -59,7 +59,7 @@ struct ProgramRivals {
 
     // MARK: wrk
 
-    /// It knows times only, no counts.
+    /// It only takes a time, not a number of requests.
     private static func measureWrk(_ program: String, _ load: Load) throws -> Measurement {
         let seconds = max(2, min(10, load.total / 50_000))
         let line = [program, "-t1", "-c\(load.concurrency)", "-d\(seconds)s", "--latency", load.url]
@@ -73,7 +73,7 @@ struct ProgramRivals {
         return measurement
     }
 
-    // MARK: Go, and reqwest, which prints the same
+    // MARK: Go, and reqwest with the same output
 
     private static func buildGo() throws -> String? {
         guard let program = findProgram("go") else { return nil }
@@ -99,11 +99,11 @@ struct ProgramRivals {
 
     // MARK: curl
 
-    /// More at once than these it does not do.
+    /// The maximum concurrency of curl.
     static let mostOfCurl = 300
 
-    /// One process, a line of output for each exchange. Its times begin when a transfer has its connection, and say
-    /// nothing of how long it waited for its turn: they are left out.
+    /// One process, with a line of output for each exchange. Its times begin when a transfer has its connection, and do
+    /// not include how long it waited: they are left out.
     private static func measureCurl(_ program: String, _ load: Load) throws -> Measurement {
         let start = monotonicNanoseconds()
         let end = try ChildProcess([

@@ -4,9 +4,9 @@ internal import FerryRedis
 internal import FerryTesting
 internal import Foundation
 
-/// Hits from Debian's redis-server on loopback, 2 KB of JSON with a schema, without memory in front.
+/// Hits from Debian's redis-server on loopback, 2 KB of JSON with a schema, without the cache in memory.
 enum RedisCase {
-    /// `nil` when redis-server is not installed.
+    /// `nil` if redis-server is not installed.
     static func measure() async throws -> [String: Double]? {
         guard let program = findProgram("redis-server") else { return nil }
         let port = try Nginx.freePort()

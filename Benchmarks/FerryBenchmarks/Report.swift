@@ -1,14 +1,14 @@
 internal import FerryMeasurement
 
-/// Prints what was measured and writes it down.
+/// Prints the measurements and saves them.
 struct Report {
     let table: ResultTable
     let server: String
     let rounds: Int
-    /// Whether all cases were to be measured.
+    /// Whether all cases were measured.
     let isWhole: Bool
 
-    /// Tables for people: medians over the rounds, ratios to the reference of the same round.
+    /// Readable tables: medians over the rounds, and ratios to the reference of the same round.
     var text: String {
         var text = ""
         for name in table.cases where SpecialCase(rawValue: name) == nil { text += caseTable(name) }

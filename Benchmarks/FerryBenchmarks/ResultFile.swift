@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// One run as it is kept in Benchmarks/Results.
+/// The file of one run in Benchmarks/Results.
 struct ResultFile: Encodable {
     struct Entry: Encodable {
         var name: String
@@ -35,7 +35,7 @@ struct ResultFile: Encodable {
         }
     }
 
-    /// Writes it under its date and returns the path.
+    /// Writes it with its date as the name, and returns the path.
     func write(to folder: String) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -47,7 +47,7 @@ struct ResultFile: Encodable {
         return path
     }
 
-    /// Kind of processor, cores, kernel: what figures of one run may be compared with.
+    /// Processor, cores, kernel: only runs with the same values can be compared.
     private static func describeMachine() -> [String: String] {
         let processor = (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8))?.split(separator: "\n")
             .first { $0.hasPrefix("model name") }?.split(separator: ":").last

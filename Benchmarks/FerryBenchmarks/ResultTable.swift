@@ -7,9 +7,9 @@ struct ResultTable {
 
     private(set) var rounds: [Key: [Measurement]] = [:]
     private(set) var systemCalls: [Key: Double] = [:]
-    /// `nil` when it was not measured.
+    /// `nil` if it was not measured.
     var json: JSONFigures?
-    /// In the order measured.
+    /// In the order of measuring.
     private(set) var cases: [String] = []
 
     mutating func add(_ measurement: Measurement, case name: String, rival: Rival) {
@@ -29,12 +29,12 @@ struct ResultTable {
         Rival.allCases.filter { !self[name, $0].isEmpty }
     }
 
-    /// The median over the rounds; `nil` when it was not measured.
+    /// The median over the rounds; `nil` if it was not measured.
     func median(_ name: String, _ rival: Rival, _ figure: (Measurement) -> Double) -> Double? {
         Self.median(self[name, rival].map(figure))
     }
 
-    /// The median of the ratios of each round: both sides saw the same machine.
+    /// The median of the ratios of each round, whose sides were measured under the same conditions.
     func ratio(
         _ name: String, _ rival: Rival, to other: String, _ otherRival: Rival, _ figure: (Measurement) -> Double
     ) -> Double? {
@@ -42,7 +42,7 @@ struct ResultTable {
         return Self.median(pairs.compactMap { figure($1) > 0 ? figure($0) / figure($1) : nil })
     }
 
-    /// What ratios refer to.
+    /// The reference for ratios.
     func reference(of name: String) -> Rival {
         self[name, .bare].isEmpty ? .await : .bare
     }

@@ -1,14 +1,14 @@
-/// Who sends the requests.
+/// A client that sends the requests.
 enum Rival: String, Codable, CaseIterable, Sendable {
-    /// A client in C over libcurl and libuv that counts answers, and does nothing else.
+    /// A client in C over libcurl and libuv that counts responses and does nothing else.
     case bare
     case core
     case executor
     case await
     case closures
-    /// By `await`, with three header fields of its own and four arguments.
+    /// By `await`, with three header fields and four arguments.
     case dressed
-    /// By `await`, with an exporter that has a tenth of the traces, and all durations.
+    /// By `await`, with an exporter that gets a tenth of the traces, and all durations.
     case exported
     /// By `await`, with a schema.
     case schema
@@ -18,7 +18,7 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case codable
     /// By `await`, with values made by Foundation's decoder.
     case foundation
-    /// A hundred at once by a task group, and the next hundred when all have answered.
+    /// A hundred at once by a task group, and the next hundred when all have ended.
     case waves
     /// The same in batches of 100, one after another.
     case batch
@@ -31,35 +31,35 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case curlParallel
     /// Go's net/http.
     case go
-    /// A load generator that looks at nothing but the status: the limit.
+    /// A load generator that checks nothing but the status: the limit.
     case wrk
     /// The core, `tasks on the loop`, `await` and closures with Ferry's own HTTP/1.1 engine.
     case coreNative
     case executorNative
     case awaitNative
     case closuresNative
-    /// `ferry bench`, whose load is sent on its loop's thread.
+    /// `ferry bench`, whose load is sent on its event loop's thread.
     case bench
-    /// nghttp2's load generator over HTTP/1.1: the limit of the open model.
+    /// nghttp2's load generator over HTTP/1.1: the limit for open-loop load.
     case h2load
     /// Rust's reqwest on hyper and tokio.
     case reqwest
-    /// Nobody: a task that only waits, to tell what of the memory is Swift's.
+    /// No client: a task that only waits, to show how much of the memory is Swift's.
     case bareTask
 
-    /// Those that send requests.
+    /// The rivals that send requests.
     static let senders: [Rival] = [.bare, .core, .executor, .await, .closures, .urlSession]
 
-    /// Programs that are measured where they are installed.
+    /// Programs that are measured if installed.
     static let programs: [Rival] = [.wrk, .go, .curlParallel, .bench, .h2load, .reqwest]
 
-    /// Those with Ferry's own HTTP/1.1 engine; all others of Ferry's have libcurl.
+    /// Those with Ferry's own HTTP/1.1 engine; Ferry's others use libcurl.
     static let native: [Rival] = [.coreNative, .executorNative, .awaitNative, .closuresNative]
 
-    /// What its worker process is called; the engine is said by the environment.
+    /// The name of its worker process; the environment selects the engine.
     var worker: String { Self.native.contains(self) ? String(rawValue.dropLast("Native".count)) : rawValue }
 
-    /// What its worker process is told beside its load.
+    /// What its worker process is told besides its load.
     var environment: [String: String] {
         ["FERRY_ENGINE": Self.native.contains(self) || self == .exported ? "automatic" : "libcurl"]
     }

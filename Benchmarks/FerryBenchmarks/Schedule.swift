@@ -1,6 +1,6 @@
 internal import FerryMeasurement
 
-/// How long a run takes, about: from what each part took on a machine with two cores.
+/// An estimate of how long a run takes, from the times of its parts on a machine with two cores.
 struct Schedule {
     let options: Options
 
@@ -15,7 +15,7 @@ struct Schedule {
         return sum + (options.includes(Options.json) ? 3 + 4 * rounds : 0)
     }
 
-    /// One line for those who wait.
+    /// One line of information.
     var text: String {
         let minutes = (seconds / 60).rounded()
         let time = minutes < 2 ? "about \(Int(seconds.rounded(.up))) seconds" : "about \(Int(minutes)) minutes"

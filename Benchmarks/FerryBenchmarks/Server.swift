@@ -1,15 +1,15 @@
 internal import FerryMeasurement
 
-/// The server that the rivals ask, in a process of its own.
+/// The server for the rivals, in a process of its own.
 final class Server {
     let url: String
-    /// `nil` where it speaks no TLS.
+    /// `nil` without TLS.
     let secureURL: String?
     let name: String
     private let nginx: Nginx?
     private let loopback: ChildProcess?
 
-    /// nginx where it is wanted and installed, otherwise the loopback server.
+    /// nginx if it is requested and installed, otherwise the loopback server.
     init(preferringNginx: Bool) throws {
         if preferringNginx, let nginx = try Nginx.start() {
             self.nginx = nginx

@@ -42,9 +42,9 @@ enum ServiceCase {
 
     // MARK: Trace context
 
-    /// What a run costs with a context and without one, in microseconds: the median of the differences of rounds that
-    /// are next to each other. All of a run is on the loop's thread, whose time alone counts: neither the server's, nor
-    /// that of threads that sleep and wake.
+    /// The cost of a run with and without a context, in microseconds: the median of the differences of adjacent rounds.
+    /// All of a run is on the event loop's thread, and only its time counts, not the server's or that of threads that
+    /// sleep and wake.
     private static func trace() async throws -> [String: Double] {
         var plain: [Double] = []
         var traced: [Double] = []
@@ -54,7 +54,7 @@ enum ServiceCase {
         let agent = NetworkAgent(configuration: configuration)
         _ = try await cpu(agent)
         for round in 0..<21 {
-            // In turns the first and the second.
+            // Alternates which one is first.
             if round.isMultiple(of: 2) { plain.append(try await cpu(agent)) }
             traced.append(try await TraceContext.$current.withValue(TraceContext()) { try await cpu(agent) })
             if !round.isMultiple(of: 2) { plain.append(try await cpu(agent)) }

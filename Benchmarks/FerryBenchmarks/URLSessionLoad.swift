@@ -3,11 +3,11 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
 
-/// The load of `ferry bench --compare urlsession`, by Foundation's client as its users would use it.
+/// The load of `ferry bench --compare urlsession`, sent by Foundation's client as its users would use it.
 ///
-/// It is here and not in the command because Ferry's own binaries do not link FoundationNetworking.
+/// It is not in the command because Ferry's own binaries do not link FoundationNetworking.
 enum URLSessionLoad {
-    /// The order as JSON; prints the report as JSON.
+    /// Reads the order as JSON; prints the report as JSON.
     static func run(_ arguments: [String]) async throws {
         guard arguments.count == 1 else { throw BenchmarkError("a load takes one order") }
         let order = try JSONDecoder().decode(RivalOrder.self, from: Data(arguments[0].utf8))
@@ -17,7 +17,7 @@ enum URLSessionLoad {
         for index in stride(from: 0, to: order.headers.count - 1, by: 2) {
             request.addValue(order.headers[index + 1], forHTTPHeaderField: order.headers[index])
         }
-        // Nobody reads the report of one whose parent was ended.
+        // If the parent was ended, nobody reads the report.
         Thread.detachNewThread {
             _ = try? FileHandle.standardInput.readToEnd()
             exit(1)

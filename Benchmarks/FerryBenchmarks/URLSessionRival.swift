@@ -2,7 +2,7 @@ internal import FerryMeasurement
 internal import Foundation
 internal import FoundationNetworking
 
-/// Foundation's client, as its users would use it: one session, one task a sender, `await`.
+/// Foundation's client, as its users would use it: one session, one task for each sender, `await`.
 enum URLSessionRival {
     static func run(_ load: Load) async throws -> Measurement {
         guard let url = URL(string: load.url) else { throw BenchmarkError("not a URL: \(load.url)") }

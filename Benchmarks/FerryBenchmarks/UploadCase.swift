@@ -3,11 +3,11 @@ internal import FerryMeasurement
 internal import Foundation
 internal import Glibc
 
-/// One file of 1 GB, sent to a server that throws it away: how fast, and with how much memory, beside the curl command.
+/// Uploads one file of 1 GB to a server that discards it: speed and memory, beside the curl command.
 enum UploadCase {
     private static let size = 1_000_000_000
 
-    /// Ferry, by `await`; memory is counted from where the agent is there, as of a download.
+    /// Ferry, by `await`; memory is counted from when the agent exists, as for a download.
     static func ferry(_ server: String) async throws -> Measurement {
         let file = try SparseFile(size)
         defer { file.remove() }
@@ -45,7 +45,7 @@ private struct Upload: Request {
     var body: RequestBody? { .file(file) }
 }
 
-/// A file that is all hole, read once so that all rivals find it in the page cache.
+/// A sparse file, read once so that all rivals find it in the page cache.
 private struct SparseFile {
     let path: String
 

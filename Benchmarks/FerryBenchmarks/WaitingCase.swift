@@ -2,7 +2,7 @@ internal import Ferry
 internal import FerryMeasurement
 internal import Synchronization
 
-/// 100,000 runs behind a server that holds its answers back: what each of them keeps in memory.
+/// 100,000 runs behind a server that holds its responses back: the memory that each of them takes.
 enum WaitingCase {
     private static let count = 100_000
 
@@ -18,13 +18,13 @@ enum WaitingCase {
         return await measure(agent, before) { answered.value }
     }
 
-    /// Each awaited by a task of its own, whose memory is part of what is measured.
+    /// Each awaited by a task of its own, whose memory is included.
     static func tasks(_ server: String) async throws -> Measurement {
         let agent = NetworkAgent()
         let answered = Counter()
         let request = Get(path: server + "/delay/60000")
         let before = try await warmUp(agent, request)
-        // Not in a group: it looks for each child that ends among all others, a minute for as many as these.
+        // Not in a group: a group searches each child that ends among all others, which takes a minute for this many.
         for _ in 0..<count {
             Task {
                 _ = try? await agent.send(request)
@@ -34,7 +34,7 @@ enum WaitingCase {
         return await measure(agent, before) { answered.value }
     }
 
-    /// All of them members of one batch, of which 64 wait in the agent and the rest in the batch.
+    /// All are members of one batch, of which 64 wait in the agent and the rest in the batch.
     static func batch(_ server: String) async throws -> Measurement {
         let agent = NetworkAgent()
         let request = Get(path: server + "/delay/60000")
@@ -50,7 +50,7 @@ enum WaitingCase {
         return measurement
     }
 
-    /// What Swift itself keeps for such a task, which waits for a continuation and does nothing else.
+    /// The memory that Swift itself keeps for a task that waits for a continuation and does nothing else.
     static func bareTasks() async -> Measurement {
         let shelf = Shelf()
         let before = ProcessUsage.memory
@@ -67,7 +67,7 @@ enum WaitingCase {
         return measurement
     }
 
-    /// Fills the places at work, so that what comes later only waits, and returns the memory used by then.
+    /// Fills the slots of running requests, so that later ones only wait, and returns the memory used by then.
     private static func warmUp(_ agent: NetworkAgent, _ request: Get) async throws -> Int {
         for _ in 0..<64 { agent.start(request) { _ in } }
         while agent.statistics.sockets < 64 { try await Task.sleep(for: .milliseconds(10)) }
@@ -91,12 +91,12 @@ enum WaitingCase {
     }
 }
 
-/// Tasks put aside.
+/// Tasks that were kept.
 private final class Shelf: Sendable {
     let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
 }
 
-/// A number that many threads raise.
+/// A counter for many threads.
 final class Counter: Sendable {
     private let count = Atomic(0)
 

@@ -21,7 +21,7 @@ enum Worker {
         print(String(decoding: try JSONEncoder().encode(measurement), as: UTF8.self))
     }
 
-    /// `soak-ferry URL SECONDS`, `soak-urlSession` likewise, or `soak-server`.
+    /// `soak-ferry URL SECONDS`, `soak-urlSession URL SECONDS`, or `soak-server`.
     private static func soak(_ name: String, _ arguments: [String]) async throws {
         if name == "soak-server" { return try SoakServer.run() }
         guard arguments.count == 2, let seconds = Double(arguments[1]) else {

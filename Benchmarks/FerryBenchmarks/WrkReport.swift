@@ -1,8 +1,8 @@
-/// What wrk prints.
+/// The output of wrk.
 struct WrkReport {
     let measurement: Measurement
 
-    /// `nil` when it is something else.
+    /// `nil` if it is different.
     init?(_ text: String) {
         var measurement = Measurement()
         for line in text.split(separator: "\n") {

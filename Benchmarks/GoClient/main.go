@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// How many connections there are, as in Ferry's default.
+// The number of connections, as in Ferry's default.
 const connections = 64
 
 func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }

@@ -29,7 +29,8 @@ struct ferry_loop {
   bool jar_held; /* the lock of its cookies is held (cookies.c) */
   const void *piece_space; /* `space` of the current pull, if it takes a
                             * piece */
-  bool starved; /* libcurl ran out of memory in this turn of a shard */
+  bool starved; /* libcurl ran out of memory, in this turn of a shard
+                 * or before it */
 
   uv_loop_t uv;
   uv_timer_t timer;

@@ -1,4 +1,4 @@
-// check.h - a value of the tape against the rules of a schema.
+// check.h - checks a value of the tape against the rules of a schema.
 #ifndef FERRY_JSON_CHECK_H
 #define FERRY_JSON_CHECK_H
 
@@ -25,7 +25,7 @@ class Check {
   ferry_json_tape tape;
   ferry_json_mismatch &mismatch;
   bool given_up = false;
-  // Steps that are taken without keeping their results.
+  // The number of steps before results are kept.
   size_t budget;
   size_t steps = 0;
   Verdicts verdicts;
@@ -48,7 +48,7 @@ class Check {
   bool no_key_is_missing(size_t object, uint32_t place, uint64_t seen) noexcept;
   bool listed(size_t index, uint32_t place) noexcept;
 
-  // The seldom keywords, keywords.cc.
+  // The rarely used keywords, keywords.cc.
   const ferry_json_extra &extra_of(uint32_t place) const noexcept {
     return schema.extras[schema.rules[place].extra];
   }
@@ -72,11 +72,12 @@ class Check {
   uint32_t find_property(const ferry_json_rule &rule, size_t key,
                          uint32_t *next) const noexcept;
 
-  // What other keywords have not looked at, unevaluated.cc.
+  // The members and elements that no other keyword has evaluated,
+  // unevaluated.cc.
   struct Evaluated {
     bool all = false;
     std::vector<bool> children;
-    std::set<uint32_t> references;  // those that were followed already
+    std::set<uint32_t> references;  // those that have been followed
   };
   bool unevaluated(size_t index, uint32_t place) noexcept;
   void mark(size_t index, uint32_t place, bool is_outermost,
@@ -87,16 +88,16 @@ class Check {
                     Evaluated &evaluated) noexcept;
 };
 
-// Whether the number is the other one times an integer; in decimals, as both
-// were written.
+// Whether the number is an integer multiple of the other one, both as decimals,
+// as they were written.
 bool ferry__json_is_multiple(ferry_json_tape tape, size_t index,
                              ferry_json_tape other_tape,
                              size_t other) noexcept;
 
-// Whether no two elements of the array are equal.
+// Whether all elements of the array are different.
 bool ferry__json_elements_differ(ferry_json_tape tape, size_t index);
 
-// Whether a string has the form, by a ferry_json_format.
+// Whether a string has a format (ferry_json_format).
 bool ferry__json_has_format(uint32_t format, const uint8_t *bytes,
                             size_t count) noexcept;
 

@@ -1,9 +1,9 @@
-// differ.cc - whether all elements of an array differ.
+// differ.cc - whether all elements of an array are different.
 //
-// Few are compared with one another. Many get a number each, the same where
-// they are equal: scalars by an order of them all, containers by the numbers of
-// what is in them. Sorted, and not hashed: no choice of values makes it slow.
-// Takes no stack for their depth.
+// A few are compared with one another. Many get a number each, the same number
+// if they are equal: scalars by a total order, containers by the numbers of
+// their contents. They are sorted, not hashed, so no choice of values makes it
+// slow. Nesting needs no stack.
 #include "check.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool is_number(uint8_t tag) noexcept {
   return tag == 'l' || tag == 'u' || tag == 'd';
 }
 
-// An order of all scalars; those that are equal stand side by side.
+// An order of all scalars, in which equal ones are adjacent.
 struct ScalarOrder {
   ferry_json_tape tape;
 
@@ -100,7 +100,7 @@ class Identities {
     return place.first->second;
   }
 
-  // In the order of their keys' numbers; of a key that stands twice the last.
+  // In the order of their keys' numbers; of a duplicate key only the last one.
   static std::vector<uint32_t> members(const std::vector<uint32_t> &children) {
     std::map<uint32_t, uint32_t> values;
     for (size_t i = 0; i + 1 < children.size(); i += 2)

@@ -25,7 +25,7 @@ void append_character(std::string &text, uint32_t scalar) {
 
 }  // namespace
 
-// The bytes are UTF-8, as all strings of documents and of Swift are.
+// The bytes are UTF-8, like all strings of documents and of Swift.
 Expression::Expression(const uint8_t *bytes, size_t count) {
   scalars.reserve(count);
   for (size_t i = 0; i < count;) {
@@ -106,8 +106,8 @@ bool Expression::read() {
   }
   if (depth)
     return wrong("( without )");
-  // From its beginning character by character: RE2 would look for the place
-  // that `\B` names between the bytes of one, too.
+  // Matched from the start, character by character: RE2 would also find the
+  // position of `\B` between the bytes of a character.
   if (has_inner_place)
     text = "^(?s:.)*?(?:" + text + ")";
   return true;
@@ -155,7 +155,7 @@ bool Expression::group_name() {
   return true;
 }
 
-// Whether something is found does not depend on which way is tried first.
+// Whether a match exists does not depend on which alternative is tried first.
 bool Expression::repeat(const std::string &bounds) {
   if (!may_repeat)
     return wrong("nothing to repeat");
@@ -165,7 +165,7 @@ bool Expression::repeat(const std::string &bounds) {
   return true;
 }
 
-// `2}`, `2,}` and `2,5}`; numbers beyond the bound are as good as one more.
+// `2}`, `2,}` and `2,5}`; numbers beyond the limit are equivalent to limit + 1.
 bool Expression::is_bounds(size_t *length, uint32_t *least,
                            uint32_t *most) const {
   size_t i = next;

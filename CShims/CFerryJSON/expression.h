@@ -15,27 +15,28 @@ static inline bool ferry__json_is_letter(uint32_t c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Reads an expression once, from its beginning to its end, and writes the same
-// for RE2: everything that the two read differently is written in a form that
-// RE2 has one meaning for. Takes time and memory in the expression's length.
+// Translates an expression for RE2 in one pass. Constructs that the two read
+// differently are written in a form with only one meaning for RE2. Time and
+// memory are proportional to the expression's length.
 class Expression {
  public:
-  // Groups within groups; a deeper expression is refused.
+  // The maximum depth of groups; a deeper expression is refused.
   static constexpr size_t deepest = 200;
-  // RE2's own bound of a repetition.
+  // RE2's own limit for repetitions.
   static constexpr uint32_t most_repeated = 1000;
 
   Expression(const uint8_t *bytes, size_t count);
 
-  // False when it is no expression of ECMA-262; then `fault` says why.
+  // Returns false if it is not an expression of ECMA-262; then `fault` says
+  // why.
   bool read();
 
-  // For RE2.
+  // The expression for RE2.
   std::string text;
   std::string fault;
-  // What RE2 cannot do, if it asks for that.
+  // The requested feature that RE2 lacks, if any.
   std::string unsupported;
-  // A `)` that closes nothing was read as a character.
+  // A `)` without an opening parenthesis was read as a character.
   bool has_stray_parenthesis = false;
 
  private:
@@ -46,9 +47,9 @@ class Expression {
   bool has_inner_place = false;
   std::vector<std::vector<uint32_t>> names;
 
-  // A set of characters as RE2 writes it, without its brackets.
+  // A set of characters in RE2's notation, without its brackets.
   using Set = std::string;
-  // What stands in a set: one character, or a class of them.
+  // A member of a set: one character, or a class of them.
   struct Member {
     bool is_class;
     uint32_t scalar;

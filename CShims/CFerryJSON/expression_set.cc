@@ -104,7 +104,7 @@ bool Expression::set() {
   return wrong("[ without ]");
 }
 
-// A class goes into the set at once.
+// A class is added to the set at once.
 bool Expression::member(Set &set, Member *found) {
   *found = {false, scalars[next++]};
   if (found->scalar != '\\')

@@ -1,11 +1,11 @@
 // find.cc - the search for a member of an object.
 //
-// If a key stands twice, its last value counts. A search therefore looks at all
-// members unless the keys are known to differ. The first search finds that out
-// and keeps a note for the next ones, with the place that it has reached: most
-// programs ask for members in their order. Objects with many members are
-// compared with a model (model.h), which says all of that at once. Each thread
-// has its own notes, so documents never change.
+// If a key is duplicated, its last value counts. So a search looks at all
+// members unless the keys are known to differ. The first search determines that
+// and keeps a note for the next ones, with the position it has reached, because
+// most programs ask for members in order. Objects with many members are
+// compared with a model (model.h), which answers all of this at once. Each
+// thread has its own notes, so documents never change.
 #include "keys.h"
 #include "model.h"
 
@@ -18,20 +18,20 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "a string's length comes before its bytes in the first word");
 
-// So many keys are compared with one bit for each.
+// Up to this number, keys are compared with one bit for each.
 constexpr size_t few = 16;
 
-// Objects with more members are gone through some times before their keys are
-// compared, which takes as long.
+// Objects with more members are searched several times before their keys are
+// compared, which takes as long as a search.
 constexpr size_t most_compared = 64;
 constexpr uint32_t most_searches = 3;
 
-// What of the first word of a string belongs to it, by its length: that, and up
-// to four bytes.
+// The part of a string's first word that belongs to it, by its length: the
+// length, and up to four bytes.
 constexpr uint64_t masks[] = {0xffffffff, 0xffffffffff, 0xffffffffffff,
                               0xffffffffffffff, ~uint64_t(0)};
 
-// The length of a key and its first four bytes, which tell nearly all apart.
+// The length of a key and its first four bytes, which distinguish nearly all.
 uint64_t first_word(const uint8_t *string) noexcept {
   uint64_t word;
   memcpy(&word, string, sizeof word);
@@ -60,21 +60,20 @@ struct Wanted {
 
 struct Note {
   uint64_t document;
-  uint32_t index;       // of the object
-  uint32_t next;        // the member behind the last one found, or the end
-  uint32_t asked;       // how many keys were asked for
+  uint32_t index;       // the index of the object
+  uint32_t next;        // the member after the last one found, or the end
+  uint32_t asked;       // the number of keys asked for
   uint32_t searches;
   Model *model;         // or null
-  uint64_t serial;      // of the model
+  uint64_t serial;      // the serial of the model
   bool keys_differ;
-  bool has_same_places; // as the model
+  bool has_same_places; // as in the model
 };
 
-// One for each of several objects, as those that are within one another take
-// turns.
+// One for each of several objects, because nested objects alternate.
 constexpr unsigned note_bits = 4;
 thread_local Note notes[1 << note_bits];
-// Few, as each thread has them within its stack.
+// Only a few, because thread-local storage comes out of each thread's stack.
 constexpr unsigned model_bits = 3;
 thread_local Model models[1 << model_bits];
 thread_local uint64_t last_serial;
@@ -83,7 +82,7 @@ Note &note_for(size_t index) noexcept {
   return notes[static_cast<uint32_t>(index) * 0x9e3779b1u >> (32 - note_bits)];
 }
 
-// Whether the key at `index` stands before it too.
+// Whether the key at `index` also occurs before it.
 [[gnu::noinline]] bool stands_before(ferry_json_tape tape, size_t begin,
                                      size_t index) noexcept {
   size_t count;
@@ -94,8 +93,8 @@ Note &note_for(size_t index) noexcept {
   return false;
 }
 
-// The keys of an object of few members: one bit for each, and if that is taken,
-// a look at all before.
+// The keys of an object with few members: one bit for each; if the bit is set,
+// all earlier keys are compared.
 class FewKeys {
  public:
   FewKeys(ferry_json_tape tape, size_t index) noexcept
@@ -114,7 +113,7 @@ class FewKeys {
   uint64_t seen = 0;
 };
 
-// The keys of an object of up to `most_compared` members, in a table.
+// The keys of an object with up to `most_compared` members, in a table.
 class SomeKeys {
  public:
   SomeKeys(ferry_json_tape tape, size_t) noexcept : tape(tape) {}
@@ -132,7 +131,7 @@ class SomeKeys {
   }
 
  private:
-  // Twice as many as there are keys at most.
+  // At least twice the number of keys.
   static constexpr unsigned bits = 7;
   ferry_json_tape tape;
   uint32_t table[1 << bits] = {};
@@ -181,8 +180,8 @@ size_t find_first(ferry_json_tape tape, size_t begin, size_t end,
   return 0;
 }
 
-// Whether the keys of a large object differ. Where there is no memory to find
-// out, they do not.
+// Whether the keys of a large object differ. Without memory to determine it,
+// the result is false.
 bool all_differ(ferry_json_tape tape, size_t index, size_t end) noexcept {
   size_t size = 256;
   while (size < 2 * ferry_json_count(tape, index))
@@ -202,8 +201,8 @@ bool all_differ(ferry_json_tape tape, size_t index, size_t end) noexcept {
   return true;
 }
 
-// The model of an object, or null: one with as many members, the first of which
-// has the same key.
+// The model of an object, or null: an object with as many members and the same
+// first key.
 [[gnu::noinline]] void begin(Note &note, ferry_json_tape tape,
                              size_t index) noexcept {
   note = {};
@@ -263,7 +262,7 @@ size_t search(Note &note, ferry_json_tape tape, size_t index, size_t end,
   return found;
 }
 
-// Where the key stands that was asked for at this point in the model, or 0.
+// The position of the key that was asked for at this point in the model, or 0.
 inline size_t expected_key(Note &note) noexcept {
   const uint32_t asked = note.asked++;
   const Model *model = note.has_same_places ? model_of(note) : nullptr;
@@ -271,7 +270,7 @@ inline size_t expected_key(Note &note) noexcept {
                                              : 0;
 }
 
-// Keeps where the key that was asked for last stands, for other objects.
+// Stores the position of the key that was asked for last, for other objects.
 void note_place(const Note &note, size_t key) noexcept {
   Model *model = note.has_same_places ? model_of(note) : nullptr;
   const size_t place = key - note.index;

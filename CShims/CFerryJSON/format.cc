@@ -1,4 +1,4 @@
-// format.cc - strings of a given form.
+// format.cc - strings of a given format.
 #include "check.h"
 #include "pattern.h"
 
@@ -20,7 +20,7 @@ bool is_one_of(uint8_t c, const char *set) noexcept {
   return c && c < 0x80 && strchr(set, c);
 }
 
-// What is left to be read of a string.
+// The rest of a string.
 class Reader {
  public:
   Reader(const uint8_t *bytes, size_t count) noexcept
@@ -52,7 +52,7 @@ class Reader {
     return static_cast<size_t>(at - first);
   }
 
-  // Exactly so many digits, as a number.
+  // Exactly this many digits, as a number.
   bool number(int digits, int *value) noexcept {
     for (*value = 0; digits > 0; digits--, at++) {
       if (at == end || !is_digit(*at))
@@ -110,7 +110,7 @@ bool time(Reader &text) noexcept {
   return second < 60 || (minutes + 2 * 1440) % 1440 == 1439;
 }
 
-// Numbers with these units, in their order and none left out between two.
+// Numbers with these units, in order, without gaps.
 bool amounts(Reader &text, const char *units) noexcept {
   bool has_any = false;
   while (is_digit(text.peek())) {
@@ -213,7 +213,7 @@ bool is_unreserved(uint8_t c) noexcept {
 }
 
 // Unreserved characters, percent-encoded ones, the delimiters within
-// components, and those of `more`.
+// components, and those in `more`.
 bool component(Reader text, const char *more) noexcept {
   while (!text.is_done()) {
     uint8_t c = *text.at++;

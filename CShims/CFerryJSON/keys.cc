@@ -8,7 +8,7 @@
 
 namespace {
 
-// The order of two keys: the shorter one first, which most comparisons end at.
+// The order of two keys: the shorter one first, which decides most comparisons.
 int compare(const KeyTable::Member &a, const KeyTable::Member &b) noexcept {
   if (a.count != b.count)
     return a.count < b.count ? -1 : 1;
@@ -19,7 +19,7 @@ bool is_before(const KeyTable::Member &a, const KeyTable::Member &b) noexcept {
   return compare(a, b) < 0;
 }
 
-// Not known outside of the process, so that no choice of keys collides.
+// Unknown outside the process, so that keys cannot be chosen to collide.
 struct Secret {
   uint64_t words[2] = {0x9e3779b97f4a7c15u, 0xbf58476d1ce4e5b9u};
   Secret() noexcept {
@@ -66,7 +66,7 @@ void KeyTable::fill(ferry_json_tape tape, size_t index) {
     members.push_back({bytes, static_cast<uint32_t>(count),
                        static_cast<uint32_t>(key + 1)});
   }
-  // Of a key that stands twice the last value comes first, and stays.
+  // For a duplicate key the last value comes first, and is kept.
   std::sort(members.begin(), members.end(), [](auto &a, auto &b) noexcept {
     int order = compare(a, b);
     return order ? order < 0 : a.value > b.value;

@@ -6,27 +6,27 @@
 
 #include <vector>
 
-// Objects with more members are not gone through once for each of them.
+// Objects with more members are not scanned once for each of them.
 constexpr size_t ferry__json_most_scanned = 64;
 
 static inline bool ferry__json_is_wide(ferry_json_tape tape, size_t index) {
   return ferry_json_payload(tape, index) >> 32 > ferry__json_most_scanned;
 }
 
-// Spreads keys over the upper bits by their length, first and last bytes, as
-// keys with numbers in them begin alike. `head` has the length and the first
-// four bytes.
+// Spreads keys over the upper bits by their length, first and last bytes,
+// because numbered keys begin alike. `head` has the length and the first four
+// bytes.
 static inline uint64_t ferry__json_spread(uint64_t head,
                                           const uint8_t *string) {
   auto count = static_cast<uint32_t>(head);
   uint32_t tail;
-  // The length stands before the bytes, so that there are four at least.
+  // The length precedes the bytes, so there are at least four.
   memcpy(&tail, string + count, sizeof tail);
   return (head ^ uint64_t(tail) << 29) * 0x9e3779b97f4a7c15u;
 }
 
-// Sorted, and not hashed: no choice of keys makes it slow. Every key is in it
-// once, with its last value.
+// Sorted, not hashed: no choice of keys makes it slow. Every key is in it once,
+// with its last value.
 class KeyTable {
  public:
   struct Member {

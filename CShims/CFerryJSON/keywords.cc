@@ -1,5 +1,5 @@
-// keywords.cc - a value of the tape against the rules of a schema: the keywords
-// that are seldom, and those that apply other rules to the same value.
+// keywords.cc - checks a value of the tape against the rules of a schema: the
+// rarely used keywords, and those that apply other rules to the same value.
 #include "check.h"
 #include "pattern.h"
 
@@ -19,9 +19,9 @@ bool Check::give_up(ferry_json_reason reason, uint32_t place,
   return false;
 }
 
-// Rules that refer to one another can lead to one value in very many ways.
-// After a number of steps that schemas seldom need, each result is kept for the
-// next way that leads to it.
+// Rules that refer to one another can reach one value in very many ways. After
+// more steps than schemas usually need, each result is kept for the next way
+// that reaches it.
 bool Check::extended(size_t index, uint32_t place) noexcept {
   if (given_up)
     return false;
@@ -76,7 +76,7 @@ bool Check::keywords(size_t index, uint32_t place) noexcept {
   }
 }
 
-// Whether the value fits, where either is well.
+// Whether the value matches; both outcomes are allowed.
 bool Check::probe(size_t index, uint32_t place) noexcept {
   ferry_json_mismatch before = mismatch;
   bool fits = value(index, place) && !given_up;
@@ -93,8 +93,8 @@ bool Check::all_of(size_t index, uint32_t place) noexcept {
   return true;
 }
 
-// The kinds of values that a rule is for, as far as it or what it only refers
-// to says so.
+// The kinds of values that a rule allows, if it, or a rule that it only refers
+// to, says so.
 uint32_t Check::allowed_kinds(uint32_t place) const noexcept {
   for (;;) {
     const ferry_json_rule &rule = schema.rules[place];
@@ -105,8 +105,8 @@ uint32_t Check::allowed_kinds(uint32_t place) const noexcept {
   }
 }
 
-// When one alternative alone is for values of this kind, what it missed says
-// more than that none fits.
+// If a single alternative is for values of this kind, its mismatch says more
+// than that none matches.
 bool Check::any_of(size_t index, uint32_t place) noexcept {
   ferry_json_span span = extra_of(place).any_of;
   uint32_t kinds = kinds_of(index), candidates = 0;
@@ -231,7 +231,7 @@ bool Check::members(size_t index, uint32_t place) noexcept {
   return !extra.dependencies.count || dependencies(index, place);
 }
 
-// A key that stands twice is one member.
+// Duplicate keys count as one member.
 bool Check::member_count_fits(size_t index, uint32_t place) noexcept {
   const ferry_json_extra &extra = extra_of(place);
   bool has_limit = extra.max_members != FERRY_JSON_NO_LIMIT;
@@ -252,8 +252,9 @@ bool Check::member_count_fits(size_t index, uint32_t place) noexcept {
   return true;
 }
 
-// The place of the property among those of the rule, or their number. Begins at
-// `*next`, as documents mostly have their members in the schema's order.
+// The position of the property among those of the rule, or their number. Starts
+// at `*next`, because documents usually have their members in the schema's
+// order.
 uint32_t Check::find_property(const ferry_json_rule &rule, size_t key,
                               uint32_t *next) const noexcept {
   const ferry_json_property *properties = schema.properties + rule.properties;

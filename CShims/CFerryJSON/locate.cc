@@ -1,9 +1,9 @@
-// locate.cc - where in the text an error is.
+// locate.cc - the position of an error in the text.
 //
 // simdjson reports what is wrong, but not where. After an error this file goes
-// through the tokens again that simdjson's first stage has found. It looks for
-// the first token that simdjson refuses on its own, or that is not allowed at
-// its place. It does not decide whether a text is accepted.
+// through the tokens that simdjson's first stage has found. It looks for the
+// first token that simdjson refuses on its own, or that is not allowed at its
+// position. It does not decide whether a text is accepted.
 #include "document.h"
 
 #include <bitset>
@@ -58,7 +58,7 @@ bool begins_value(uint8_t c) noexcept {
   return is_scalar(c) || c == '"' || c == '[' || c == '{';
 }
 
-// The tokens of a text, as the first stage noted them.
+// The tokens of a text, as found by the first stage.
 class Tokens {
  public:
   Tokens(const Parser &parser, const uint8_t *text, size_t count) noexcept
@@ -70,7 +70,7 @@ class Tokens {
   }
   uint8_t first(size_t i) const noexcept { return text[offset(i)]; }
 
-  // Whether simdjson refuses the token when it stands alone.
+  // Whether simdjson refuses the token on its own.
   bool is_refused_alone(size_t i, ferry_json &alone) const noexcept {
     size_t length = offset(i + 1) - offset(i);
     if (alone.reserve(length))
@@ -109,7 +109,7 @@ size_t first_too_deep(const Tokens &tokens) noexcept {
   return tokens.offset(i);
 }
 
-// The first token that cannot stand where it does.
+// The first token that is not allowed at its position.
 size_t first_misplaced(const Tokens &tokens) noexcept {
   enum { VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, NEXT, END };
   int expected = VALUE;
@@ -200,8 +200,8 @@ size_t ferry_json_offset(const ferry_json *document, const uint8_t *text,
   const Parser &parser = *document->parser;
   if (cursor->index == 0 || cursor->index / 2 > index)
     *cursor = {1, 0};
-  // Back to what lies a little before: the tape does not say how long the value
-  // before is, but the text does.
+  // Moves back a little: the tape does not have the length of the previous
+  // value, but the text does.
   while (cursor->index > index) {
     uint8_t c;
     do {
@@ -211,7 +211,7 @@ size_t ferry_json_offset(const ferry_json *document, const uint8_t *text,
     } while (c == ':' || c == ',');
     cursor->index -= c == '-' || (c >= '0' && c <= '9') ? 2 : 1;
   }
-  // Every token but colons and commas has one element of the tape, in order.
+  // Every token except colons and commas has one element of the tape, in order.
   for (;; cursor->structural++) {
     if (cursor->structural >= parser.n_structural_indexes)
       return FERRY_JSON_NOWHERE;

@@ -1,9 +1,8 @@
-// members.cc - the members of one object after the other, laid out to be looked
-// up.
+// members.cc - the members of one object after another, laid out for lookups.
 //
-// Objects of one type mostly have the same keys in the same order. The keys of
-// an object are compared with those of the object before it, in one pass. If
-// they are the same, all that is known of the keys before is true of them too.
+// Objects of one type usually have the same keys in the same order. The keys of
+// an object are compared with those of the previous one, in one pass. If they
+// are equal, everything known about the previous keys also applies to them.
 #include "keys.h"
 
 #include <cstdlib>
@@ -80,7 +79,7 @@ uint32_t *slot_of(const ferry_json_members *members, ferry_json_tape tape,
   return &members->table[place];
 }
 
-// Of a key that stands twice the last place is in the table.
+// For a duplicate key the last position is in the table.
 void make_table(ferry_json_members *members, ferry_json_tape tape) noexcept {
   size_t size = 64;
   while (size < 2 * size_t(members->count))

@@ -1,13 +1,13 @@
-// model.cc - whether an object has the keys of another one.
+// model.cc - whether an object has the same keys as another one.
 #include "model.h"
 
 namespace {
 
-// Whether two strings are the same, by their lengths and first twelve bytes at
+// Whether two strings are equal, by their lengths and first twelve bytes at
 // once. Reads 16 bytes of each.
 inline bool same_string(const uint8_t *a, const uint8_t *b) noexcept {
-  // What of the first and of the second eight bytes belongs to a string of so
-  // many bytes, the length among them.
+  // The parts of the first and second eight bytes that belong to a string of
+  // this length, including the length.
   constexpr uint64_t all = ~uint64_t(0);
   constexpr uint64_t parts[13][2] = {
       {0xffffffff, 0},         {0xffffffffff, 0}, {0xffffffffffff, 0},
@@ -40,8 +40,9 @@ bool Model::measure(ferry_json_tape tape) noexcept {
   return true;
 }
 
-// Looks at each value alone and not at one behind the other, so that the
-// processor need not wait. Nothing of it counts where one is elsewhere.
+// Compares each value at the expected position rather than after the previous
+// one, so that the processor need not wait. The result is discarded if one is
+// elsewhere.
 bool Model::has_same_places(ferry_json_tape tape, size_t object,
                             bool *has_strings) const noexcept {
   if (ferry_json_close(tape, object) - object != places[count])
@@ -62,7 +63,7 @@ bool Model::has_same_keys(ferry_json_tape tape, size_t object,
   bool has_strings;
   *is_alike = has_same_places(tape, object, &has_strings);
   if (*is_alike && !has_strings) {
-    // The strings of both objects are their keys alone, in their order.
+    // If both objects have no strings other than their keys, in order.
     auto key_at = [&](size_t base, uint32_t n) noexcept {
       return ferry__json_key_at(tape, base + places[n]);
     };
@@ -72,7 +73,7 @@ bool Model::has_same_keys(ferry_json_tape tape, size_t object,
     const auto distance = own_last - own;
     uint32_t length;
     memcpy(&length, own_last, sizeof length);
-    // The lengths of the last keys first: nothing behind them is read.
+    // The lengths of the last keys first: nothing after them is read.
     return distance == other_last - other &&
            memcmp(own_last, other_last, sizeof length) == 0 &&
            memcmp(own, other,

@@ -10,33 +10,34 @@ static inline const uint8_t *ferry__json_key_at(ferry_json_tape tape,
   return tape.strings + ferry_json_payload(tape, index);
 }
 
-// Objects of one type mostly have the same keys in the same order. The first
-// search in an object compares its keys with those of one that was searched
-// before, its model. Where they are the same, what is known of the model's keys
-// is true of the object's.
+// Objects of one type usually have the same keys in the same order. The first
+// search in an object compares its keys with those of an object that was
+// searched before, its model. If they are equal, everything known about the
+// model's keys applies to the object's.
 struct Model {
-  // Of fewer members the keys are compared with one another as quickly.
+  // With fewer members, comparing the keys with one another is as fast.
   static constexpr uint32_t least_members = 12;
   static constexpr uint32_t most_members = 256;
   static constexpr uint32_t most_asked = 40;
   static constexpr uint32_t most_failures = 8;
 
   uint64_t document;
-  uint64_t serial;    // of all models of the thread
-  uint32_t index;     // of the object
-  uint32_t count;     // of its members
-  uint32_t failures;  // objects in a row that were not like it
+  uint64_t serial;    // unique among the models of the thread
+  uint32_t index;     // the index of the object
+  uint32_t count;     // the number of its members
+  uint32_t failures;  // consecutive objects that were different
   uint32_t asked_count;
   bool keys_differ;
   bool is_measured;
-  // Where the keys and the closing word stand, counted from the opening word.
+  // The positions of the keys and the closing word, relative to the opening
+  // word.
   uint16_t places[most_members + 1];
-  // Of these, the keys that were asked for, in this order.
+  // The keys that were asked for, in this order.
   uint16_t asked[most_asked];
 
   bool measure(ferry_json_tape tape) noexcept;
-  // Whether the object, which has as many members, has the same keys; then,
-  // whether they stand in the same places.
+  // Whether an object with as many members has the same keys; then, whether
+  // they have the same positions.
   bool has_same_keys(ferry_json_tape tape, size_t object,
                      bool *is_alike) const noexcept;
   bool has_same_places(ferry_json_tape tape, size_t object,

@@ -1,8 +1,8 @@
 // number.cc - whether a number is a multiple of another one.
 //
 // 19.99 is a multiple of 0.01, although the quotient of the two doubles is not
-// an integer. Each double is therefore replaced by the shortest decimal that
-// reads as it, which is what was written.
+// an integer. So each double is replaced by the shortest decimal that reads as
+// it, which is what was written.
 #include "check.h"
 
 #include <charconv>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// digits * 10^exponent, not negative, without zeros at the end of its digits.
+// digits * 10^exponent, not negative, without trailing zeros.
 struct Decimal {
   uint64_t digits = 0;
   int exponent = 0;
@@ -73,7 +73,7 @@ bool ferry__json_is_multiple(ferry_json_tape tape, size_t index,
   Decimal factor = decimal_of(other_tape, other);
   if (number.digits == 0)
     return true;
-  // What remains has no zero at its end, and so is no multiple of ten.
+  // The rest has no trailing zero, so it is not a multiple of ten.
   if (factor.digits == 0 || number.exponent < factor.exponent)
     return false;
   uint64_t rest = number.digits % factor.digits;

@@ -1,4 +1,4 @@
-// parse.cc - from text to tape.
+// parse.cc - parses text to a tape.
 #include "document.h"
 
 #include <charconv>
@@ -30,7 +30,7 @@ size_t mark_length(const uint8_t *text, size_t count) noexcept {
 
 bool is_digit(uint8_t c) noexcept { return c >= '0' && c <= '9'; }
 
-// Whether a container stands within FERRY_JSON_DEPTH - 1 others.
+// Whether a container is nested within FERRY_JSON_DEPTH - 1 others.
 bool is_too_deep(ferry_json_tape tape) noexcept {
   size_t depth = 0, i = 1;
   do {
@@ -49,8 +49,8 @@ bool is_too_deep(ferry_json_tape tape) noexcept {
   return false;
 }
 
-// The usual bound refuses documents that have a value in the deepest container
-// allowed. They are parsed again with one more level. Then the levels of the
+// The usual limit refuses documents with a value in the deepest allowed
+// container. They are parsed again with one more level. Then the levels of the
 // tape are counted.
 simdjson::error_code parse_deep(ferry_json &document, const uint8_t *text,
                                 size_t count) noexcept {
@@ -60,7 +60,7 @@ simdjson::error_code parse_deep(ferry_json &document, const uint8_t *text,
   if (!error && is_too_deep(ferry_json_tape_of(&document)))
     error = simdjson::DEPTH_ERROR;
   // If this fails for lack of memory, the parser refuses the next container,
-  // and the next document comes here again.
+  // and the next document gets here again.
   static_cast<void>(document.parser->set_max_depth(ferry__json_usual_depth));
   return error;
 }
@@ -84,8 +84,8 @@ class LargeIntegers {
       : document(document), parser(*document.parser), text(text),
         size(count) {}
 
-  // Parses once more, with a number of the same length in the place of each;
-  // `parsed` is the text that the last parse has seen.
+  // Parses again, with a number of the same length in place of each; `parsed`
+  // is the text of the last parse.
   simdjson::error_code parse(const uint8_t *&parsed) noexcept {
     uint8_t *copy = nullptr;
     for (size_t i = 0; i < parser.n_structural_indexes; i++) {
@@ -138,13 +138,13 @@ class LargeIntegers {
     return end - start;
   }
 
-  // False for one that is beyond the doubles, too.
+  // Also false for a number beyond the doubles.
   bool read(size_t offset, size_t length, double &value) const noexcept {
     auto start = reinterpret_cast<const char *>(text + offset);
     return std::from_chars(start, start + length, value).ec == std::errc();
   }
 
-  // Every token but colons and commas has one element of the tape, in order.
+  // Every token except colons and commas has one element of the tape, in order.
   void put_values() noexcept {
     uint64_t *tape = document.document.tape.get();
     size_t index = 1;

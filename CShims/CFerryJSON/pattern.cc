@@ -1,4 +1,4 @@
-// pattern.cc - regular expressions, by RE2.
+// pattern.cc - regular expressions with RE2.
 //
 // RE2 takes time proportional to the length of the text for any expression: it
 // has no look-around and no back-references, and does not backtrack. Many
@@ -21,11 +21,10 @@ struct ferry_json_pattern {
 
 namespace {
 
-// What the common expressions need, and the others may have.
+// Memory that common expressions need, and that others may have.
 constexpr size_t budgets[] = {64 << 10, 256 << 10, FERRY_JSON_PATTERN_MEMORY};
 
-// With less for each instruction RE2 has no room for the states that it goes
-// through, and is slow.
+// With less for each instruction RE2 has no room for its states, and is slow.
 constexpr size_t memory_per_instruction = 256;
 
 bool suffices(size_t memory, const RE2 &expression) {
@@ -48,7 +47,7 @@ std::string message_of(const RE2 &expression) {
   case RE2::ErrorRepeatSize:
     return "repetitions within one another of more than 1000 in all are not "
            "supported";
-  // What is left of ECMA-262's syntax is the name of a script.
+  // The only remaining cause in ECMA-262's syntax is the name of a script.
   case RE2::ErrorBadCharRange: return "an unknown script";
   default: return expression.error();
   }

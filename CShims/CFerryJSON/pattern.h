@@ -4,12 +4,12 @@
 
 #include "CFerryJSON.h"
 
-// Whether the expression is found anywhere in the text.
+// Whether the expression matches anywhere in the text.
 bool ferry__json_pattern_finds(const ferry_json_pattern *pattern,
                                const uint8_t *text, size_t count) noexcept;
 
-// Whether the text is an expression of ECMA-262, one that RE2 cannot use among
-// them.
+// Whether the text is an expression of ECMA-262, including those that RE2
+// cannot use.
 bool ferry__json_is_pattern(const uint8_t *text, size_t count) noexcept;
 
 #endif

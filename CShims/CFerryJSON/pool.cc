@@ -1,14 +1,15 @@
-// pool.cc - parsers, kept instead of freed.
+// pool.cc - a pool of parsers.
 //
-// A parser needs some 14 bytes of memory for each byte of text. Each slot holds
-// one parser or none and is emptied and filled by a single atomic exchange, so
-// that no lock is needed and no node can be seen twice. A thread looks first
-// into the slot that it used last. Three sizes, so that a small text never
-// keeps the memory of a large one from the text that needs it.
+// A parser needs about 14 bytes of memory for each byte of text. Each slot
+// holds one parser or none, and is emptied and filled by a single atomic
+// exchange, so that no lock is needed and no node can be seen twice. A thread
+// first tries the slot that it used last. There are three sizes, so that a
+// small text never occupies the memory that a large one needs.
 //
-// What has waited for a minute is freed. A thread that gives a parser back sees
-// to that, every quarter of a minute at most. Large parsers are freed also when
-// no thread comes by: while some wait in the pool, a thread of its own looks.
+// Parsers that have been idle for a minute are freed. Threads that return a
+// parser do that, at most every quarter of a minute. Large parsers are also
+// freed if no thread comes by: while some are in the pool, a separate thread
+// checks them.
 #include "document.h"
 
 #include <pthread.h>
@@ -34,15 +35,15 @@ constexpr Shelf shelves[] = {
 constexpr unsigned slot_count = 74;
 constexpr size_t smallest = 4096;
 
-// The shelf of parsers that a thread of its own looks after.
+// The shelf of parsers that a separate thread checks.
 constexpr const Shelf &watched = shelves[2];
 
-// How long a parser waits, in milliseconds.
+// How long a parser may be idle, in milliseconds.
 std::atomic<int64_t> most_idle{60000};
 
 struct Slot {
   std::atomic<ferry_json *> document;
-  // When a document was last put here, in milliseconds.
+  // When a document was last returned here, in milliseconds.
   std::atomic<int64_t> since;
 };
 
@@ -64,7 +65,7 @@ const Shelf *shelf_for(size_t count) noexcept {
   return nullptr;
 }
 
-// Sizes double, so that texts a little longer than the last need nothing new.
+// Sizes double, so that slightly longer texts need no new parser.
 size_t rounded(size_t count) noexcept {
   if (!shelf_for(count))
     return count;
@@ -77,7 +78,7 @@ size_t rounded(size_t count) noexcept {
 void look(int64_t time) noexcept {
   const int64_t idle = most_idle.load(std::memory_order_relaxed);
   int64_t next = next_look.load(std::memory_order_relaxed);
-  // One thread looks, and the others go on.
+  // One thread checks, and the others continue.
   if (time < next ||
       !next_look.compare_exchange_strong(next, time + idle / 4,
                                          std::memory_order_relaxed))
@@ -115,7 +116,7 @@ void *watch(void *) noexcept {
   }
 }
 
-// Without memory for a thread, whoever gives the next parser back looks.
+// Without memory for a thread, the next thread that returns a parser checks.
 void begin_to_watch() noexcept {
   if (is_watching.exchange(true))
     return;
@@ -126,7 +127,7 @@ void begin_to_watch() noexcept {
     pthread_t thread;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, size_t(128) << 10);
-    // The process's signals are for its own threads.
+    // The process's signals are for its other threads.
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     has_begun = !pthread_create(&thread, &attributes, watch, nullptr);
@@ -200,7 +201,8 @@ void ferry__json_give(ferry_json *document) noexcept {
   for (unsigned i = 0; shelf && i < shelf->count; i++) {
     auto &slot = slots[shelf->first + (place + i) % shelf->count];
     ferry_json *none = nullptr;
-    // First the time: a document is never seen with that of another before it.
+    // The time first, so that a document is never seen with the time of an
+    // earlier one.
     if (slot.document.load(std::memory_order_relaxed))
       continue;
     slot.since.store(time, std::memory_order_relaxed);
@@ -217,7 +219,7 @@ void ferry__json_give(ferry_json *document) noexcept {
   look(time);
 }
 
-// Whenever the last look was: that one may have been of a time to come.
+// Regardless of the last check, which may have been for a future time.
 void ferry_json_pool_look(int64_t seconds) {
   next_look = 0;
   look(now() + seconds * 1000);

@@ -1,5 +1,5 @@
-// schema.cc - a value of the tape against the rules of a schema: what most
-// schemas say.
+// schema.cc - checks a value of the tape against the rules of a schema: the
+// common keywords.
 #include "check.h"
 #include "pattern.h"
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-// The kinds of values by their tags: no processor can foresee a jump by them.
+// The kinds of values by their tags: no processor can predict a jump by them.
 constexpr std::array<uint8_t, 256> kinds_by_tag = [] {
   std::array<uint8_t, 256> kinds = {};
   kinds['"'] = FERRY_JSON_STRING;
@@ -23,7 +23,7 @@ constexpr std::array<uint8_t, 256> kinds_by_tag = [] {
 
 }  // namespace
 
-// A whole double is an integer (RFC 8259 knows only numbers).
+// An integral double is an integer (RFC 8259 only has numbers).
 uint32_t Check::kinds_of(size_t index) const noexcept {
   uint8_t tag = ferry_json_tag(tape, index);
   if (tag != 'd')
@@ -121,8 +121,8 @@ bool Check::array(size_t index, uint32_t place) noexcept {
   return true;
 }
 
-// Documents mostly have their members in the order in which the schema names
-// them, so the search for a key begins behind the one found last.
+// Documents usually have their members in the order of the schema, so the
+// search for a key starts after the one found last.
 bool Check::object(size_t index, uint32_t place) noexcept {
   const ferry_json_rule &rule = schema.rules[place];
   const ferry_json_property *properties = schema.properties + rule.properties;
@@ -158,9 +158,9 @@ bool Check::object(size_t index, uint32_t place) noexcept {
   return no_key_is_missing(index, place, seen);
 }
 
-// Where a key stands twice, only its last value has to fit. Nearly always the
-// first that does not fit is the last; where it is not, and there are many, a
-// table answers for the next ones.
+// Of duplicate keys, only the last value has to match. Nearly always the first
+// mismatch is the last one. If it is not, and there are many members, a table
+// serves the next ones.
 [[gnu::noinline]] bool Check::is_last(size_t object, size_t key,
                                       KeyTable &table) noexcept {
   size_t length;

@@ -14,8 +14,8 @@ struct Reserve {
   uintptr_t begin = 0;
   size_t size = 0;
 
-  // A quarter of a small stack. Where the system does not say what the thread
-  // has, nothing is reserved.
+  // A quarter of a small stack. If the system does not tell the thread's stack,
+  // nothing is reserved.
   Reserve() noexcept {
     pthread_attr_t attributes;
     void *base;
@@ -35,7 +35,7 @@ thread_local const Reserve reserve;
 }  // namespace
 
 bool ferry_json_stack_is_low(void) {
-  // A frame on a stack that is not the thread's own is far outside.
+  // A frame on another stack than the thread's own is far outside.
   auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return frame - reserve.begin < reserve.size;
 }

@@ -1,12 +1,12 @@
-// tape.cc - looking at a tape.
+// tape.cc - reading a tape.
 #include "keys.h"
 
 #include <cmath>
 
 namespace {
 
-// A double against an integer, exactly: the integer's range ends within the
-// double's, and whole doubles within that range convert without loss.
+// Compares a double with an integer, exactly: the integer's range is within the
+// double's, and integral doubles within that range convert without loss.
 int compare(double a, int64_t b) noexcept {
   if (a >= 0x1p63)
     return 1;
@@ -42,12 +42,12 @@ bool same_string(ferry_json_tape a, size_t at, ferry_json_tape b,
   return a_count == b_count && memcmp(a_bytes, b_bytes, a_count) == 0;
 }
 
-// Two values that have to be the same, and are yet to be compared.
+// Two values that must be equal, and have yet to be compared.
 struct Pair {
   size_t a, b;
 };
 
-// Compares without recursion: what lies deeper is put on a list.
+// Compares without recursion: nested values are put on a list.
 class Comparison {
  public:
   Comparison(ferry_json_tape a, ferry_json_tape b) noexcept : a(a), b(b) {}
@@ -69,7 +69,7 @@ class Comparison {
   ferry_json_tape a, b;
   std::vector<Pair> open;
 
-  // False when they differ; containers are put on the list.
+  // Returns false if they differ; containers are put on the list.
   bool same_or_open(Pair pair) {
     uint8_t a_tag = ferry_json_tag(a, pair.a);
     uint8_t b_tag = ferry_json_tag(b, pair.b);
@@ -114,7 +114,7 @@ class Comparison {
       size_t theirs = ferry_json_find(b, pair.b, bytes, count);
       if (!theirs)
         return false;
-      // Of a key that stands twice the last value counts.
+      // Of duplicate keys the last value counts.
       if (ferry_json_find(a, pair.a, bytes, count) == key + 1 &&
           !same_or_open({key + 1, theirs}))
         return false;
@@ -122,7 +122,7 @@ class Comparison {
     return true;
   }
 
-  // Both tables have the keys in one order.
+  // Both tables have the keys in the same order.
   bool same_tables(Pair pair) {
     KeyTable ours, theirs;
     ours.fill(a, pair.a);

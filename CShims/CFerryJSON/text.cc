@@ -12,8 +12,8 @@ inline uint64_t is_zero(uint64_t word) noexcept {
   return (word - every_byte) & ~word & upper_bits;
 }
 
-// Not 0 when one of eight bytes has to be escaped. It may be so for one that
-// has not to, behind one that has.
+// Not 0 if one of eight bytes must be escaped. It may be set wrongly for a byte
+// after one that must be.
 inline uint64_t has_special(uint64_t word, bool escapes_slashes) noexcept {
   uint64_t control = (word - every_byte * 0x20) & ~word & upper_bits;
   uint64_t special = control | is_zero(word ^ every_byte * '"') |

@@ -1,4 +1,4 @@
-// types.cc - what is known of types, by the addresses of their descriptions.
+// types.cc - what is known about types, by the addresses of their descriptions.
 //
 // All threads read this for every value, so it has no lock. Nothing is ever
 // removed: the number of types in a process is limited by its program.

@@ -1,8 +1,8 @@
-// unevaluated.cc - members and elements that no other keyword looks at.
+// unevaluated.cc - members and elements that no other keyword evaluates.
 //
-// The value is known to fit everything else. So all that is asked again is
-// which of the alternatives and conditions it fits. The rules that apply to the
-// same value then mark what they look at.
+// The value is known to match everything else. So only the alternatives and
+// conditions that it matches must be determined again. The rules that apply to
+// the same value then mark what they evaluate.
 #include "check.h"
 #include "pattern.h"
 

@@ -1,4 +1,4 @@
-// verdicts.h - what a check has found already.
+// verdicts.h - the results that a check has found so far.
 #ifndef FERRY_JSON_VERDICTS_H
 #define FERRY_JSON_VERDICTS_H
 
@@ -6,11 +6,11 @@
 
 #include <vector>
 
-// By value and rule, whether it fits, and if not, why.
+// By value and rule: whether it matches, and if not, why.
 class Verdicts {
  public:
   struct Verdict {
-    uint32_t index = 0;  // 0 where there is none
+    uint32_t index = 0;  // 0 if the slot is empty
     uint32_t place = 0;
     uint32_t reason = FERRY_JSON_FITS;
     uint32_t rule = 0;
@@ -25,7 +25,7 @@ class Verdicts {
     return slot.index ? &slot : nullptr;
   }
 
-  // False when there are too many.
+  // Returns false if there are too many.
   bool add(size_t index, uint32_t place, const ferry_json_mismatch &mismatch) {
     if (count == FERRY_JSON_VERDICTS)
       return false;
@@ -43,7 +43,7 @@ class Verdicts {
   std::vector<Verdict> slots;
   size_t count = 0;
 
-  // Where it is, or would be.
+  // The slot where it is, or would be.
   size_t slot_of(size_t index, uint32_t place) const noexcept {
     uint64_t hash = (uint64_t(index) << 32 | place) * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 29) * 0xbf58476d1ce4e5b9u;

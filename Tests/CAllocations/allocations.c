@@ -19,7 +19,7 @@ void allocations_refuse_next(void) {}
 
 #else
 
-/* The GNU C library's own, by the names it has for interposers. */
+/* The functions of the GNU C library, by their names for interposers. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
@@ -31,9 +31,8 @@ static _Thread_local size_t count __attribute__((tls_model("initial-exec")));
 
 static _Thread_local bool refuses __attribute__((tls_model("initial-exec")));
 
-/* mallinfo() would count the freed blocks that each thread keeps for itself,
- * up to 200 KB a thread. Signed: a block may come from before the first
- * count. */
+/* mallinfo() would count the freed blocks that each thread caches, up to 200 KB
+ * a thread. Signed: a block may come from before counting began. */
 static _Atomic ptrdiff_t in_use;
 
 bool allocations_are_counted(void) { return true; }
@@ -77,7 +76,7 @@ void *realloc(void *block, size_t size) {
     return NULL;
   ptrdiff_t before = size_of(block);
   void *moved = __libc_realloc(block, size);
-  /* A null result leaves the block as it is, unless its size was to be 0. */
+  /* A null result leaves the block unchanged, unless its new size was 0. */
   if (moved || size == 0)
     atomic_fetch_add_explicit(&in_use, size_of(moved) - before,
                               memory_order_relaxed);
@@ -102,7 +101,7 @@ int posix_memalign(void **block, size_t alignment, size_t size) {
     return EINVAL;
   int before = errno;
   void *made = aligned(alignment, size);
-  errno = before; /* it tells by its result alone */
+  errno = before; /* only its result shows a failure */
   if (!made)
     return ENOMEM;
   *block = made;

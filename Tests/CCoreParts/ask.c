@@ -1,4 +1,4 @@
-/* ask.c - one response, as each engine takes it from a connection. */
+/* ask.c - one response, as each engine receives it from a connection. */
 #include "peer.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@ static uint64_t draw(uint64_t *chance) {
   return *chance >> 33;
 }
 
-/* The connection with its request; -1 = none came, or it has ended without. */
+/* The connection with its request; -1 = none arrived, or the transfer has ended
+ * without one. */
 static int take_request(peer *p) {
   struct pollfd waits = {.fd = p->listener, .events = POLLIN};
   char request[4096];
@@ -44,7 +45,7 @@ static void settle(peer *p, unsigned turns) {
     peer_turn(p);
 }
 
-/* The engine reads each piece before the next one leaves. */
+/* The engine reads each piece before the next one is sent. */
 static void respond(peer *p, int fd, const char *bytes, size_t length,
                     uint64_t chance) {
   for (unsigned i = 1; length; i++) {

@@ -6,7 +6,7 @@
 
 bool parts_buffers_open(void) {
   ferry__initialise();
-  if (!ferry__buffers_base) /* under the address sanitizer nobody has yet */
+  if (!ferry__buffers_base) /* not made yet under the address sanitizer */
     ferry__buffers_initialise();
   return ferry__buffers_base;
 }
@@ -34,9 +34,9 @@ long parts_resident_pages(const char *bytes, size_t length) {
   return resident;
 }
 
-/* A thread that is no loop's gives two large blocks to the process, and then
- * makes and frees blocks of its own. Whether a loop that comes after that
- * still finds the two. */
+/* A thread without a loop gives two large blocks to the process, and then
+ * allocates and frees blocks of its own. Returns whether a loop that starts
+ * afterwards still finds the two. */
 bool parts_blocks_stay_for_loops(unsigned made_between) {
   enum { LARGE = 1000000 };
   ferry__pool pool = {0};

@@ -54,7 +54,7 @@ static void feed(ferry_loop *loop, ferry__transfer *t, sink *sink,
     size_t piece = length;
     if (sink->chance && piece > 1)
       piece = 1 + draw(&sink->chance) % (piece > 40 ? 40 : piece);
-    /* A copy of its own, so that reading past its end shows. */
+    /* A separate copy, so that reading past its end is detected. */
     char *copy = malloc(piece);
     if (!copy)
       abort();
@@ -85,7 +85,7 @@ void parts_decode(parts_body *body, int coding, const unsigned char *bytes,
   sink sink = {.body = body, .chance = chance};
   loop->options.on_body = on_body;
   loop->options.context = &sink;
-  loop->closing = true; /* keeps no spare one */
+  loop->closing = true; /* keeps no spare decoder */
   t->response_kind = FERRY_STREAM;
   t->max_body = limit;
   t->decoder = ferry__decoder_take(loop, codings[coding]);

@@ -9,7 +9,7 @@ void parts_head_read(parts_head *out, const char *bytes, size_t length,
   ferry__head head = {0};
   ferry__fault fault = {0, 0};
   ferry__head_begin(&head, limit);
-  head.http2 = true; /* takes more */
+  head.http2 = true; /* is more lenient */
   while (!fault.code && !head.complete && length) {
     const char *end = memchr(bytes, '\n', length);
     if (!end)

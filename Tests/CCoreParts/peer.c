@@ -26,7 +26,7 @@ void peer_append(char **bytes, size_t *length, const void *more,
 
 /* ---- Callbacks ----------------------------------------------------------- */
 
-/* -1: it is of no transfer of this program. */
+/* -1: it belongs to no transfer of this program. */
 static int64_t index_of(peer *p, uint64_t id) {
   if (id > p->before && id <= p->before + p->count)
     return (int64_t)(id - p->before - 1);
@@ -79,7 +79,7 @@ static int on_body(void *context, uint64_t id, const void *bytes,
   int64_t index = index_of(p, id);
   if (index >= 0) {
     parts_transfer *t = &p->transfers[index];
-    p->strays += t->finished; /* nothing comes after the result */
+    p->strays += t->finished; /* nothing may come after the result */
     peer_append(&t->body, &t->body_length, bytes, length);
     if (p->plans[index].receiver_pauses && ++p->plans[index].pieces % 2)
       answer = FERRY_PAUSE;
@@ -165,9 +165,9 @@ static void call(peer *p) {
   pthread_mutex_unlock(&p->lock);
 }
 
-/* A loop calls back several times between two looks at its sockets, and has a
- * turn before and a turn behind each look. Of four turns the first may have
- * begun before, the last two are around a look at what there is now. */
+/* A loop calls back several times between two polls of its sockets, and has a
+ * turn before and a turn after each poll. Of four turns the first may have
+ * begun earlier; the last two surround a poll that sees the current state. */
 void peer_turn(peer *p) {
   ferry_statistics now, then;
   ferry_loop_statistics(p->loop, &then);

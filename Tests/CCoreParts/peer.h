@@ -1,5 +1,5 @@
-/* peer.h - a loop, and a server for it that does what a program says, on the
- * program's thread and through a socket of 127.0.0.1. */
+/* peer.h - a loop, and a server that follows a program, on the program's thread
+ * and through a socket of 127.0.0.1. */
 #ifndef CCOREPARTS_PEER_H
 #define CCOREPARTS_PEER_H
 
@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* What a transfer is to do; the peer's callbacks look at it. */
+/* The plan of a transfer, followed by the peer's callbacks. */
 typedef struct peer_plan {
   bool receiver_pauses, source_pauses, streams;
   unsigned pieces, pulls;
@@ -28,18 +28,18 @@ typedef struct peer {
 
 /* Starts the loop and listens; any failure ends the process. */
 void peer_open(peer *peer, int engine, uint32_t per_host);
-/* From here on these are its transfers; NULL: none. */
+/* Sets the transfers from here on; NULL: none. */
 void peer_watch(peer *peer, parts_transfer *transfers, peer_plan *plans);
-/* Waits until the loop has dealt with all that is in its sockets now. */
+/* Waits until the loop has handled everything that is in its sockets now. */
 void peer_turn(peer *peer);
-/* Waits until all transfers have ended. False: not in this time. */
+/* Waits until all transfers have ended. Returns false after this time. */
 bool peer_wait(peer *peer, unsigned milliseconds);
 unsigned peer_running(peer *peer);
-/* The byte at this place of each request's body. */
+/* The byte at this offset of each request's body. */
 char peer_byte(size_t at);
-/* The next connection of the queue, -1 = none. */
+/* Accepts the next connection of the queue, -1 = none. */
 int peer_accept(const peer *peer);
-/* Closes it with a reset, so that nothing of it is left in the system. */
+/* Closes it with a reset, so that nothing of it remains in the system. */
 void peer_reset(int fd);
 void peer_append(char **bytes, size_t *length, const void *more, size_t count);
 void peer_free_transfer(parts_transfer *transfer);

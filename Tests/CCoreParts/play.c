@@ -1,4 +1,4 @@
-/* play.c - a program for the native engine and its server. */
+/* play.c - plays a program with the native engine and its server. */
 #include "peer.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static char *field(char *to, const char *name, const char *value) {
   return stpcpy(stpcpy(to + sizeof lengths, name), value);
 }
 
-/* Its body by the letter; what else there is by the bits of the digit. */
+/* The letter selects its body; the bits of the digit select other options. */
 static void submit(play *p, char letter) {
   static char body[LARGE];
   unsigned bits = (unsigned char)next_byte(p), index = p->out->transfer_count;
@@ -76,7 +76,7 @@ static void submit(play *p, char letter) {
     plan->source_pauses = bits & 64;
   }
   plan->streams = letter == 'F' || letter == 'S' || letter == 'L';
-  plan->receiver_pauses = letter != 'F'; /* where it streams */
+  plan->receiver_pauses = letter != 'F'; /* if it streams */
   request.response_kind = plan->streams ? FERRY_STREAM : FERRY_COLLECT;
   request.method = t->method;
   request.method_length = strlen(t->method);
@@ -241,7 +241,7 @@ static void step(play *p) {
   }
 }
 
-/* The server goes away: whatever still runs has its end. */
+/* The server closes: transfers that are still running end. */
 static void end(play *p) {
   unsigned most = MOST_MS;
   turn(p, 2);

@@ -19,8 +19,8 @@ static void append(parts_response *out, const char *bytes, size_t length) {
   out->body_length += length;
 }
 
-/* One piece of the input, in a copy of its own, so that reading past its end
- * shows. Returns how much of it was taken. */
+/* Parses one piece of the input, in a separate copy, so that reading past its
+ * end is detected. Returns how much of it was used. */
 static size_t feed(ferry__response *r, parts_response *out, const char *bytes,
                    size_t length, uint64_t *chance) {
   char *copy = malloc(length ? length : 1);

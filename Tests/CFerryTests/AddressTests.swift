@@ -48,7 +48,7 @@ extension CoreTests {
             try await withCore { core, server in
                 let url = "http://\(host):\(server.port)/hello"
                 let result = try await core.run(CoreRequest("GET", url).with { $0.flags = .publicOnly })
-                // What libcurl's parser does not take for an address either is not found, or no URL.
+                // A text that libcurl's parser does not take for an address either is not found, or not a URL.
                 let isRefused = result.fault == forbidden && result.phase == FERRY_PHASE_CONNECT
                 let isNoName = [FERRY_E_DNS, FERRY_E_INVALID_URL].contains(result.code) && host.hasSuffix(".")
                 #expect(isRefused || isNoName, "\(result.fault)")
@@ -92,7 +92,7 @@ extension CoreTests {
 
         @Test func ofSeveralOnlyThePublicOnesAreTried() async throws {
             try await withNames { core, server in
-                // Nothing leads to a public address here: the connect fails or takes too long, but it is tried.
+                // No public address is reachable here: connecting fails or takes too long, but it is tried.
                 lookups.set("mixed.addresses.test", ["127.0.0.1", "8.8.8.8", "::1"])
                 let result = try await core.run(
                     CoreRequest("GET", "http://mixed.addresses.test:\(server.port)/").with {

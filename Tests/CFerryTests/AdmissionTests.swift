@@ -3,9 +3,9 @@ import FerryTesting
 import Testing
 
 extension CoreTests {
-    /// Who goes next.
+    /// The order in which transfers start.
     @Suite struct Admission {
-        /// A loop with one place, taken until `release` is signalled.
+        /// A loop with one slot, taken until `release` is signalled.
         private func withHeldLoop(
             _ body: (CoreLoop, LoopbackServer, _ release: () async -> Void) async throws -> Void
         ) async throws {
@@ -61,7 +61,7 @@ extension CoreTests {
                 core.setPriority(ids[3], FERRY_HIGH)
                 core.setPriority(ids[0], FERRY_LOW)
                 core.setPriority(ids[1], 99)  // clamped
-                core.setPriority(424242, FERRY_HIGH)  // unknown: nothing
+                core.setPriority(424242, FERRY_HIGH)  // unknown: no effect
                 await core.turn()
                 await release()
                 _ = await core.results(of: ids)
@@ -84,7 +84,7 @@ extension CoreTests {
                 try await server.waitForRequests(2)
                 await core.untilStatistics { $0.running == 2 && $0.waiting == 8 }
                 #expect(server.connectionCount == 2)
-                // A parked one is cancelled, another goes to the front.
+                // A parked transfer is cancelled, another moves to the front.
                 core.cancel(held[5])
                 let cancelled = await core.result(of: held[5])
                 #expect(cancelled.fault == .cancelled && cancelled.phase == FERRY_PHASE_QUEUED)
@@ -121,7 +121,7 @@ extension CoreTests {
                 let again = try (0..<300).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/300"))
                 }
                 let reused = await core.results(of: again).filter(\.isReused).count
-                #expect(reused > 250)  // the host moves on to its last shard, and fills that one first
+                #expect(reused > 250)  // the host moves to its last shard, and fills that one first
             }
         }
 
@@ -131,7 +131,7 @@ extension CoreTests {
                 core.cancel(waiting)
                 let first = await core.result(of: waiting)
                 #expect(first.fault == .cancelled && first.phase == FERRY_PHASE_QUEUED && first.attempts == 0)
-                core.cancel(waiting)  // late: nothing
+                core.cancel(waiting)  // too late: no effect
                 core.resume(waiting)
                 core.cancel(987_654)
                 #expect(server.requestCount == 1)
@@ -139,7 +139,7 @@ extension CoreTests {
             }
         }
 
-        /// More starts than one turn makes: the loop goes on with them and does not wait for anything.
+        /// More starts than one turn allows: the loop continues with them without waiting for anything.
         @Test func othersStartAtOnceBehindAThousandThatHang() async throws {
             var options = CoreLoop.Options()
             options.usesLookupStub = true

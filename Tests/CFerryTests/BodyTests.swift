@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension CoreTests {
-    /// Collected bodies and what bounds them.
+    /// Collected bodies and their limits.
     @Suite struct Bodies {
         @Test(arguments: [0, 1, 63, 1_024, 1_025, 16_384, 65_536, 300_000, 5_000_000])
         func everySizeArrivesWithSpareBytesBehindIt(size: Int) async throws {
@@ -62,7 +62,7 @@ extension CoreTests {
 
         @Test func aResetInsideTheBody() async throws {
             try await withCore { core, server in
-                // The head has to be read before the RST, which throws away what is not.
+                // The head has to be read before the RST, which discards unread bytes.
                 server.script(
                     path: "/reset",
                     [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .wait("read"), .reset])

@@ -3,7 +3,7 @@ import FerryTesting
 import Testing
 
 extension CoreTests {
-    /// What a loop remembers and keeps for later is bounded, whatever came before.
+    /// What a loop remembers and keeps is bounded, whatever happened before.
     @Suite struct Bounds {
         @Test func hostsBesideSomeThatAreBusy() async throws {
             var options = CoreLoop.Options()
@@ -14,14 +14,14 @@ extension CoreTests {
                 let busy = try names.map { try core.submit(CoreRequest("GET", "http://\($0):\(server.port)/hello")) }
                 await core.untilStatistics { $0.resolving == 8 }
                 for part in 0..<12 {
-                    // Refused: nobody listens on these addresses of this machine.
+                    // Refused: nobody listens on these local addresses.
                     let ids = try (0..<250).map { host in
                         try core.submit(CoreRequest("GET", "http://127.1.\(part).\(host):\(server.port)/"))
                     }
                     _ = await core.results(of: ids)
                 }
                 await core.turn()
-                // 512, and those that were busy all at once.
+                // 512, and those that were busy at the same time.
                 #expect(core.statistics.hosts <= 512 + 250 + 8, "\(core.statistics.hosts)")
                 for name in names { LookupStub.shared.release(name) }
                 for result in await core.results(of: busy) { #expect(result.fault == .ok) }

@@ -2,7 +2,7 @@ import CCoreParts
 import Testing
 
 extension CoreTests {
-    /// On the addresses of libcurl's receive buffers.
+    /// The addresses of libcurl's receive buffers.
     @Suite struct Buffers {
         private func take(_ count: Int) throws -> [UnsafeMutablePointer<CChar>] {
             try #require(parts_buffers_open())
@@ -50,7 +50,7 @@ extension CoreTests {
             return buffers
         }
 
-        /// Where there are no more of them malloc's have to do, and what is given back is there again.
+        /// When none is left, malloc's are used, and those that are given back are available again.
         @Test func thereIsAnEndToThemUntilSomeAreGivenBack() throws {
             try #require(parts_buffers_open())
             for _ in 0..<2 {
@@ -61,7 +61,7 @@ extension CoreTests {
             }
         }
 
-        /// A streamed head is copied on a thread of the application, which must not take what the loops share.
+        /// A streamed head is copied on a thread of the application, which must not take blocks that the loops share.
         @Test func threadsOfTheApplicationLeaveTheSharedBlocksToTheLoops() {
             #expect(parts_blocks_stay_for_loops(0))
             #expect(parts_blocks_stay_for_loops(100))

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 extension CoreTests {
-    /// A cancel in every phase: one result, soon, with the phase it met, and the socket closed.
+    /// A cancel in every phase: one result, soon, with the phase of the cancel, and the socket closed.
     @Suite struct Cancels {
         private func expectCancelled(_ core: CoreLoop, _ id: UInt64, _ phase: Int, processed: Bool) async {
             let begin = ContinuousClock.now
@@ -12,7 +12,7 @@ extension CoreTests {
             core.cancel(id)
             let result = await core.result(of: id)
             #expect(result.fault == .cancelled && result.phase == phase && result.isProcessed == processed)
-            #expect(ContinuousClock.now - begin < .milliseconds(500))  // 50 ms on a machine of its own
+            #expect(ContinuousClock.now - begin < .milliseconds(500))  // 50 ms on an idle machine
         }
 
         @Test func whileItConnects() async throws {
@@ -22,7 +22,7 @@ extension CoreTests {
                 let id = try core.submit(CoreRequest("GET", server.baseURL + "/"))
                 await core.untilStatistics { $0.running == 1 }
                 await expectCancelled(core, id, FERRY_PHASE_CONNECT, processed: false)
-                // libcurl 7.88 closes such a socket without telling; the number comes again and has to work.
+                // libcurl 7.88 closes such a socket silently; its number is used again and has to work.
                 let other = try LoopbackServer()
                 defer { other.stop() }
                 for _ in 0..<10 {
@@ -61,7 +61,7 @@ extension CoreTests {
                 server.script(path: "/head", [.send("HTTP/1.1 200 OK\r\nX-A: 1\r\n"), .mark("head"), .keepOpen])
                 let head = try core.submit(CoreRequest("GET", server.baseURL + "/head"))
                 try await server.waitForMark("head")
-                // Eight of them may be served without a look at the sockets.
+                // Eight of them may be served before the sockets are polled.
                 for _ in 0..<20 { await core.turn() }
                 core.cancel(head)
                 let result = await core.result(of: head)

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 extension CoreTests {
-    /// Credentials that answer challenges.
+    /// Credentials for challenges.
     @Suite struct Challenges {
         private static let all =
             FERRY_SCHEME_BASIC | FERRY_SCHEME_DIGEST | FERRY_SCHEME_NTLM | FERRY_SCHEME_NEGOTIATE
@@ -13,7 +13,7 @@ extension CoreTests {
             CoreExtras(credentials: .init(user: "ann", password: password, schemes: schemes))
         }
 
-        /// Answers with a challenge until the right credentials come.
+        /// Sends a challenge until the right credentials come.
         private func challenge(_ server: LoopbackServer, _ path: String, _ challenges: [String], _ wanted: String) {
             server.handle(path) { request in
                 if request.headers["Authorization"]?.contains(wanted) ?? false {
@@ -28,7 +28,7 @@ extension CoreTests {
 
         private let basic = "Basic YW5uOnNlY3JldA=="
         private let digest = #"Digest realm="r", nonce="abc""#
-        /// Of ann's password for /digest/a%2Fb?x=1.
+        /// With ann's password for /digest/a%2Fb?x=1.
         private let getResponse = #"response="efc702bfd36b4342f7278c6830123603""#
         private let postResponse = #"response="d67b5377b377719edfed837e66df27fc""#
 
@@ -40,7 +40,7 @@ extension CoreTests {
                 #expect(result.fault == .ok && result.status == 200 && result.attempts == 1)
                 #expect(server.requests.map { $0.headers["Authorization"] } == [nil, basic])
                 #expect(result.values("WWW-Authenticate").isEmpty && server.connectionCount == 1)
-                // A server that asks for nothing gets nothing.
+                // A server that sends no challenge gets no credentials.
                 let open = try await core.run(get.with { $0.url = Array((server.baseURL + "/hello").utf8) })
                 #expect(open.status == 200 && server.requests.last?.headers["Authorization"] == nil)
                 #expect(server.requestCount == 3)
@@ -265,7 +265,7 @@ extension CoreTests {
             }
         }
 
-        /// libcurl's Digest would send them as they are, and with a line break fields of their making.
+        /// libcurl's Digest would send them unchanged, and a line break would start another field.
         @Test(arguments: ["\r\nX-Evil: 1", "\n", "\u{1}", "\u{7F}"], [true, false])
         func controlBytesInACredentialAreRefused(bytes: String, isUser: Bool) async throws {
             try await withCore { core, server in
@@ -289,7 +289,7 @@ extension CoreTests {
         @Test func ntlmBindsItsConnectionToItsUser() async throws {
             guard ferry_features() & UInt32(FERRY_FEATURE_NTLM) != 0 else { return }
             try await withCore { core, server in
-                // The second message of a handshake, as a server would send it.
+                // The second message of a handshake, in the server's form.
                 let second =
                     "TlRMTVNTUAACAAAADAAMADgAAAAFgomiASNFZ4mrze8AAAAAAAAAAAAAAAAAAAAABgOAJQAAAA9GAEUAUgBSAFkA"
                 server.handle("/ntlm") { request in

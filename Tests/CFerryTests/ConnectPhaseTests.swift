@@ -4,9 +4,9 @@ import Glibc
 import Testing
 
 extension CoreTests {
-    /// Whose socket it is that tells where a connect stands.
+    /// Which socket determines the phase of a connect.
     @Suite struct ConnectPhases {
-        /// Those for streams: lookups that other tests have left behind open and close some of other kinds.
+        /// Stream sockets only: lookups left over from other tests open and close some of other kinds.
         private func openSockets() -> Set<Int32> {
             var kind = Int32(0)
             return Set(
@@ -25,7 +25,7 @@ extension CoreTests {
             } == 0 ? Int32(address.ss_family) : -1
         }
 
-        /// Sockets of [::1] and this port of which one listens, and leaves whoever comes next without an answer.
+        /// Sockets of [::1] and this port: one listens, but never responds to further connections.
         private func deafListener(port: UInt16) throws -> [Int32] {
             var address = sockaddr_in6()
             address.sin6_family = sa_family_t(AF_INET6)
@@ -46,8 +46,8 @@ extension CoreTests {
             return sockets
         }
 
-        /// libcurl 7.88 closes a socket that never got connected without telling. What is known of it outlives the
-        /// shard of its transfer, which closes when it has been idle; the next socket has its number.
+        /// libcurl 7.88 silently closes a socket that never got connected. Its record outlives the shard of its
+        /// transfer, which closes when it has been idle; the next socket has its number.
         @Test func whoUsedASocketThatWasClosedWithoutTellingIsForgotten() async throws {
             var options = CoreLoop.Options()
             options.engine = FERRY_ENGINE_LIBCURL
@@ -56,7 +56,7 @@ extension CoreTests {
             LookupStub.shared.set("deaf.phases.test", ["::1"])
             var serverOptions = LoopbackServer.Options()
             serverOptions.accepting = .none
-            let other = try LoopbackServer(serverOptions)  // whose port nobody else listens on at [::1]
+            let other = try LoopbackServer(serverOptions)  // whose port has no listener at [::1]
             defer { other.stop() }
             let deaf = try deafListener(port: other.port)
             defer { for descriptor in deaf { close(descriptor) } }
@@ -77,7 +77,7 @@ extension CoreTests {
             }
         }
 
-        /// The address that was tried first fails while the second is tried, and its number becomes another's.
+        /// The first address fails while the second is tried, and its number is reused.
         @Test func theNumberOfAClosedSocketTellsNothing() async throws {
             var options = CoreLoop.Options()
             options.usesLookupStub = true
@@ -97,7 +97,7 @@ extension CoreTests {
                     for socket in openSockets().subtracting(before) { own[socket] = family(socket) }
                 }
                 let first = try #require(own.first { $0.value == AF_INET6 }?.key)
-                // What is sent again a second after the first time is refused.
+                // The request that is sent again a second after the first time is refused.
                 for descriptor in deaf { close(descriptor) }
                 while fcntl(first, F_GETFD) >= 0 { await core.turn() }
                 var others: [Int32] = []

@@ -102,7 +102,7 @@ extension CoreTests {
         private static let brotliHello: [UInt8] = [15, 2, 128, 104, 101, 108, 108, 111, 3]
 
         @Test func severalFramesOfZstdAndNothingBehindBrotli() async throws {
-            // A frame that is skipped (RFC 8878, 3.1.2).
+            // A skippable frame (RFC 8878, 3.1.2).
             let skipped: [UInt8] = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3]
             try await withCore { core, server in
                 script(server, "/two", "zstd", [Self.zstdHello + Self.zstdHello])

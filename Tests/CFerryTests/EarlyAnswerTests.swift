@@ -4,9 +4,9 @@ import Synchronization
 import Testing
 
 extension CoreTests {
-    /// Answers that come while the source of an upload has nothing to give, or before they are asked for.
+    /// Responses that arrive while the source of an upload has no bytes, or before they are expected.
     @Suite struct EarlyAnswers {
-        /// Gives three bytes, and then nothing for ever.
+        /// Provides three bytes, and then none for ever.
         private func starving(_ server: LoopbackServer, idle: Int = 60_000) -> CoreRequest {
             let left = Mutex(3)
             return CoreRequest("POST", server.baseURL + "/early").with {
@@ -34,7 +34,7 @@ extension CoreTests {
             #expect(result.isProcessed && result.bodySent <= 3 && result.phase == FERRY_PHASE_DONE)
         }
 
-        /// RFC 9112, 9.6: the server says that it will close, and reads the request before it does.
+        /// RFC 9112, 9.6: the server announces that it will close, and reads the request before it does.
         @Test(arguments: ["Connection: close\r\nContent-Length: 2\r\n\r\n", "Connection: close\r\n\r\n"])
         func anUploadGoesOnBesideASuccessOfAServerThatWillClose(head: String) async throws {
             try await withCore { core, server in
@@ -52,7 +52,7 @@ extension CoreTests {
         }
 
         @Test(
-            "a source that never gives does not keep the answer", arguments: answers + ["\r\nno"],
+            "a response is delivered although the source never provides its bytes", arguments: answers + ["\r\nno"],
             ["413 Content Too Large", "200 OK"])
         func aClosedConnectionIsTheEnd(answer: String, status: String) async throws {
             try await withCore { core, server in
@@ -60,7 +60,7 @@ extension CoreTests {
                     path: "/early", [.expectHead, .expectBytes(3), .send("HTTP/1.1 \(status)\r\n" + answer), .close])
                 let code = Int(status.prefix(3))!
                 expectAnswer(try await core.run(starving(server)), code, answer)
-                // One that is read as it comes, and held behind its head.
+                // A response that is streamed, and held after its head.
                 let streamed = starving(server).with {
                     $0.answer = .stream
                     $0.flags.insert(.holdBody)
@@ -76,7 +76,7 @@ extension CoreTests {
             }
         }
 
-        @Test("one that refuses the upload is the end", arguments: answers)
+        @Test("a response that refuses the upload ends the transfer", arguments: answers)
         func refusalsOnOpenConnections(answer: String) async throws {
             try await withCore { core, server in
                 server.script(
@@ -85,7 +85,7 @@ extension CoreTests {
             }
         }
 
-        @Test("one that says all is well waits for the source, as long as the idle time", arguments: answers)
+        @Test("a successful response waits for the source until the idle time", arguments: answers)
         func acceptedOnOpenConnections(answer: String) async throws {
             try await withCore { core, server in
                 server.script(
@@ -94,7 +94,7 @@ extension CoreTests {
             }
         }
 
-        @Test("and a source that comes back sends what it has", arguments: answers.filter { !$0.contains("close") })
+        @Test("a source that resumes in time sends the rest", arguments: answers.filter { !$0.contains("close") })
         func theUploadGoesOn(answer: String) async throws {
             try await withCore { core, server in
                 server.script(
@@ -117,20 +117,20 @@ extension CoreTests {
                 core.resumeSending(id)
                 let result = await core.result(of: id)
                 #expect(result.fault == .ok && result.status == 200 && result.bodySent == 100_000)
-                // The answer says nothing of how far the server has read.
+                // The response does not show how much the server has read.
                 try await server.waitForMark("read")
                 #expect(server.requests.first { $0.path == "/early" }?.bodyLength == 100_000)
             }
         }
 
-        /// libcurl is done with it; what its rate holds back is ours, and its limits stand.
+        /// libcurl is done with it; the bytes that its rate holds back are in the core, and its limits still apply.
         @Test func anAnswerThatIsHeldByItsRateKeepsItsDeadline() async throws {
             try await withCore { core, server in
                 let body = String(repeating: "x", count: 40_000)
                 server.script(
                     path: "/early",
                     [.expectHead, .expectBytes(3), .send(answer(body, status: "413 Content Too Large")), .keepOpen])
-                // The idle time has it looked at while it owes for its first 16 KB, which it does for 8 seconds.
+                // The idle time causes a check while its rate still owes for its first 16 KB, for 8 seconds.
                 let request = starving(server, idle: 50).with {
                     $0.maxRate = 2_000
                     $0.deadline = 500
@@ -152,7 +152,7 @@ extension CoreTests {
             }
         }
 
-        /// The reset meets an answer that nobody has asked for yet.
+        /// The reset meets a response that is not expected yet.
         @Test(arguments: [
             "Content-Length: 2\r\n\r\nno", "Transfer-Encoding: chunked\r\n\r\n1\r\nn\r\n1\r\no\r\n0\r\n\r\n",
         ])
@@ -179,7 +179,7 @@ extension CoreTests {
             }
         }
 
-        /// The idle time takes it from libcurl, as its source may never come back; and then its receiver does not.
+        /// The idle time takes it out of libcurl, as its source may never resume; later its receiver does not.
         @Test func theDeadlineOfAWholeAnswerThatIsHeldIsKept() async throws {
             try await withCore { core, server in
                 server.script(

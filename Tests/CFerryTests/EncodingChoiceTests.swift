@@ -3,7 +3,7 @@ import FerryTesting
 import Testing
 
 extension CoreTests {
-    /// Which encodings a request asks for.
+    /// The encodings that a request accepts.
     @Suite struct EncodingChoice {
         @Test(arguments: [nil, "gzip, deflate"])
         func theRequestChooses(standard: String?) async throws {
@@ -26,7 +26,7 @@ extension CoreTests {
                     for text in ["br", "identity", "gzip;q=0.5, *;q=0"] {
                         let these = CoreExtras(encodings: text, encodingsKind: FERRY_ENCODINGS_THESE)
                         expect(try await sent(get.with { $0.extras = these }), [text])
-                        // A field of the request's own wins, and is the only one.
+                        // A field of the request itself takes precedence, and is the only one.
                         for extras in [nil, none, these] {
                             let own = get.with {
                                 $0.extras = extras

@@ -3,7 +3,7 @@ import CFerry
 import Testing
 
 extension CoreTests {
-    /// The next moment at which something of a transfer may expire, without a loop.
+    /// The next expiry of a transfer, without a loop.
     @Suite struct Expiry {
         private func expiry(_ change: (inout parts_limits) -> Void) -> parts_expiry {
             var limits = parts_limits()

@@ -2,7 +2,7 @@ import CFerry
 import FerryTesting
 import Testing
 
-/// Frames of RFC 9113, and what a client sends before its first request.
+/// Frames of RFC 9113, and the bytes that a client sends before its first request.
 enum Frame {
     static func make(_ type: UInt8, _ flags: UInt8, _ stream: UInt32, _ payload: [UInt8]) -> [UInt8] {
         let length = UInt32(payload.count)
@@ -32,7 +32,7 @@ enum Frame {
     static func reset(_ stream: UInt32, _ code: UInt32) -> [UInt8] { make(3, 0, stream, big(code)) }
     static func goAway(_ last: UInt32, _ code: UInt32 = 0) -> [UInt8] { make(7, 0, 0, big(last) + big(code)) }
 
-    /// Preface, settings, window, and the beginning of the first request.
+    /// Preface, settings, window, and the start of the first request.
     static let opening = 24 + 27 + 13 + 9 + 5
 }
 
@@ -79,7 +79,7 @@ extension CoreTests {
             }
         }
 
-        /// Frames of the connection, or of others on it, are no sign of life of this one.
+        /// Frames of the connection, or of others on it, do not count as activity of this one.
         @Test func pingsDoNotKeepAStreamFromItsIdleTime() async throws {
             try await withFrames { core, server in
                 var steps: [LoopbackScript.Step] = [.expectBytes(Frame.opening), .sendBytes(Frame.settings)]
@@ -177,8 +177,8 @@ extension CoreTests {
             }
         }
 
-        /// Not every libcurl has words for that, as it has none for a stream that is refused. (7.88 keeps no connection
-        /// of HTTP/2 without TLS.)
+        /// Some versions of libcurl have no message for that, as for a refused stream. (7.88 keeps no HTTP/2 connection
+        /// without TLS.)
         @Test func aKeptConnectionThatBreaksIsNoRefusal() async throws {
             try await withFrames { core, server in
                 server.script(

@@ -3,9 +3,9 @@ import FerryTesting
 import Testing
 
 extension CoreTests {
-    /// The head of an answer: what is taken, how it is laid out, and what is refused.
+    /// The head of a response: what is accepted, how it is stored, and what is refused.
     @Suite struct Heads {
-        /// The result of an answer of these bytes, after which the server closes.
+        /// The result of a response with these bytes, after which the server closes.
         private func run(
             _ steps: LoopbackScript, _ change: @Sendable (inout CoreRequest) -> Void = { _ in },
             _ check: @escaping @Sendable (CoreResult) throws -> Void
@@ -59,7 +59,7 @@ extension CoreTests {
             }
         }
 
-        /// libcurl before 8.1.1 adds such a line to the last field of the response before, which it has freed
+        /// libcurl before 8.1.1 appends such a line to the last field of the previous response, which it has freed
         /// (curl/curl#11101).
         @Test func aFirstFieldThatBeginsWithABlankBehindAnotherResponse() async throws {
             try await withCore { core, server in
@@ -158,7 +158,7 @@ extension CoreTests {
             }
         }
 
-        /// libcurl has a bound of its own, below the largest one that can be asked for.
+        /// libcurl has a limit of its own, below the largest one that can be set.
         @Test func aThousandFieldsOfAKilobyte() async throws {
             let field = "X-A: " + String(repeating: "a", count: 1_000) + "\r\n"
             for limit in testedEngine == FERRY_ENGINE_LIBCURL ? [0, 10_000_000] : [0, 1_000_000] {

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 extension CoreTests {
-    /// Stopping, freeing, many threads at once: each id is answered exactly once.
+    /// Stopping, freeing, many threads at once: each id gets exactly one result.
     @Suite struct Life {
         @Test func stopAnswersWhatWaitsRunsPausesAndResolves() async throws {
             var options = CoreLoop.Options()
@@ -172,7 +172,7 @@ extension CoreTests {
                 for id in ids { core.cancel(id) }
                 let results = await core.results(of: ids)
                 #expect(results.allSatisfy { $0.fault == .cancelled })
-                #expect(core.statistics.longest_turn_us < 500_000)  // the bound is 20 ms on a machine of its own
+                #expect(core.statistics.longest_turn_us < 500_000)  // the limit is 20 ms on an idle machine
             }
         }
 

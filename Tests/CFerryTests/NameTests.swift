@@ -20,7 +20,7 @@ extension CoreTests {
             }
         }
 
-        /// A machine that is busy may hold up one of them; what waited for a timer would be late each time.
+        /// A busy machine may delay one of them; a request that waited for a timer would be late each time.
         @Test func refusedWithin100Milliseconds() async throws {
             var options = LoopbackServer.Options()
             options.accepting = .refused
@@ -62,7 +62,7 @@ extension CoreTests {
                     let result = try await core.get(url(name))
                     #expect(result.fault == CoreFault(FERRY_E_DNS, detail), "\(name)")
                 }
-                lookups.set("again.names.test", ["127.0.0.1"])  // a failure is not kept
+                lookups.set("again.names.test", ["127.0.0.1"])  // a failure is not cached
                 let seen1 = try await core.get(url("again.names.test"))
                 #expect(seen1.fault == .ok)
             }
@@ -80,7 +80,7 @@ extension CoreTests {
                     #expect(result.fault == CoreFault(FERRY_E_MEMORY))
                     #expect(result.phase == FERRY_PHASE_DNS && !result.isProcessed)
                 }
-                // It is nothing that is remembered of the name.
+                // This is not remembered for the name.
                 lookups.set("starved.names.test", ["127.0.0.1"])
                 lookups.starve("starved.names.test", false)
                 let again = try await core.get(url("starved.names.test"))
@@ -105,7 +105,7 @@ extension CoreTests {
         @Test func aNameThatHangsDoesNotHoldUpAnother() async throws {
             try await withNames { core, _, url in
                 for i in 0..<6 {
-                    // An idle lookup thread is there from the last round; both lookups come in one turn.
+                    // An idle lookup thread is left from the last round; both lookups come in one turn.
                     let (fine, hanging) = ("fine\(i).names.test", "hang\(i).names.test")
                     lookups.set(fine, ["127.0.0.1"])
                     lookups.set(hanging, ["127.0.0.1"], isHeld: true)
@@ -135,7 +135,7 @@ extension CoreTests {
                 core.stop()
                 for result in await core.results(of: Array(ids.dropFirst())) { #expect(result.fault == .shutdown) }
             }
-            // Nothing of all that has waited for it: the lookup hangs still.
+            // None of the waiting transfers remains: the lookup still hangs.
             #expect(lookups.isAtWork("stop.names.test"))
         }
 
@@ -180,13 +180,13 @@ extension CoreTests {
             try await withNames(engine: FERRY_ENGINE_LIBCURL) { core, server, url in
                 lookups.set("moves.names.test", ["127.0.0.1"])
                 _ = try await core.get(url("moves.names.test"))
-                // 1,200 other origins push it out of the table of hosts; they refuse, as nobody listens there.
+                // 1,200 other origins evict it from the table of hosts; they refuse, as nobody listens there.
                 let others = try (1...1_200).map { try core.submit(CoreRequest("GET", "http://127.0.0.1:\($0)/")) }
                 for id in others { core.cancel(id) }
                 _ = await core.results(of: others)
                 lookups.set("moves.names.test", ["127.0.0.9"])
                 let old = try await core.get(url("moves.names.test"))
-                #expect(old.isReused)  // the connection is there, and is the same origin
+                #expect(old.isReused)  // the connection still exists, for the same origin
                 server.script(path: "/bye", [.send(answer("bye", "Connection: close")), .close])
                 _ = try await core.get("http://moves.names.test:\(server.port)/bye")
                 let new = try await core.get(url("moves.names.test"))
@@ -206,7 +206,7 @@ extension CoreTests {
             }
         }
 
-        /// The interface of an address is for the system, and not for the server (RFC 6874, 4).
+        /// The interface of an address is for the system, not for the server (RFC 6874, 4).
         @Test(arguments: ["lo", "1"])
         func anAddressWithAZone(zone: String) async throws {
             var options = LoopbackServer.Options()
@@ -218,7 +218,7 @@ extension CoreTests {
             }
         }
 
-        /// A name server that hangs keeps the threads that wait for it, and no others.
+        /// A name server that hangs occupies the threads that wait for it, and no others.
         @Test func manyNamesThatHangDoNotHoldUpOthersOfAnyLoop() async throws {
             var options = CoreLoop.Options()
             options.usesLookupStub = true
@@ -246,8 +246,8 @@ extension CoreTests {
             }
         }
 
-        /// All of one domain, or each of its own: that their name server is one nobody can know. The healthy name is
-        /// asked for behind all of them.
+        /// All of one domain, or each of its own: nothing shows that they share a name server. The healthy name is
+        /// requested after all of them.
         @Test(arguments: [true, false]) func aThousandNamesThatHangHoldUpNoOther(areOfOneDomain: Bool) async throws {
             var options = CoreLoop.Options()
             options.usesLookupStub = true
@@ -270,7 +270,7 @@ extension CoreTests {
                 }
                 for name in names { lookups.release(name) }
                 while names.contains(where: lookups.isAtWork) { await Task.yield() }
-                // A machine that is busy may be late once.
+                // A busy machine may be late once.
                 if took < 200_000 { return }
                 #expect(round < 2, "\(took) microseconds")
             }
@@ -290,10 +290,10 @@ extension CoreTests {
                 _ = await core.results(of: ids)
                 await core.turn()
                 for name in names { lookups.release(name) }
-                // It comes behind all that are left.
+                // It comes after all that are left.
                 let last = try await core.get("http://last.left-server.test:\(server.port)/hello")
                 #expect(last.fault == .ok)
-                // The threads of those that had begun come back each at its own time.
+                // The threads of lookups that had begun return at different times.
                 while names.contains(where: lookups.isAtWork) { await Task.yield() }
                 let begun = names.reduce(0) { $0 + lookups.lookups($1) }
                 #expect(begun <= 128, "\(begun)")

@@ -3,11 +3,11 @@ import FerryTesting
 import Glibc
 import Testing
 
-/// An answer to CONNECT, then whatever is asked for under TLS.
+/// A response to CONNECT, then the requests under TLS.
 let tunnel: LoopbackScript = [.expectHead, .send("HTTP/1.1 200 OK\r\n\r\n"), .startTLS, .serve]
 
 extension CoreRequest {
-    /// Through a proxy that listens on `server`'s port.
+    /// Through a proxy at `server`'s port.
     func through(
         _ server: LoopbackServer, _ kind: Int = FERRY_PROXY_HTTP, user: String? = nil, password: String? = nil,
         schemes: Int = 0
@@ -21,7 +21,7 @@ extension CoreRequest {
     }
 }
 
-/// A loop that trusts the server's certificate and asks the stub for names.
+/// A loop that trusts the server's certificate and looks names up with the stub.
 func withSecureCore(
     _ change: (inout CoreLoop.Options, inout LoopbackServer.Options) -> Void = { _, _ in },
     probes: Bool = false, _ body: (CoreLoop, LoopbackServer) async throws -> Void
@@ -37,7 +37,7 @@ func withSecureCore(
 }
 
 extension CoreTests {
-    /// Proxies of HTTP.
+    /// HTTP proxies.
     @Suite struct Proxies {
         private let lookups = LookupStub.shared
         private let authRequired = CoreFault(FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED)
@@ -45,7 +45,7 @@ extension CoreTests {
         private let unreachable = CoreFault(FERRY_E_PROXY, FERRY_D_PROXY_UNREACHABLE)
         private let handshake = CoreFault(FERRY_E_PROXY, FERRY_D_PROXY_HANDSHAKE)
 
-        /// What the proxy was told to let a connection through is not said by whoever uses it next.
+        /// Fields that were sent to the proxy for a connection are not sent by the next user of the connection.
         @Test func aTunnelIsItsSenders() async throws {
             try await withSecureCore { core, server in
                 server.script(tunnel)
@@ -293,7 +293,7 @@ extension CoreTests {
                     reused.append(result.isReused)
                 }
                 #expect(reused == [false, true, false, false, true, true])
-                // Nor with those who need no proxy.
+                // Nor with requests without a proxy.
                 let direct = try await core.get(server.baseURL + "/hello")
                 #expect(direct.fault == .ok && !direct.isReused)
             }

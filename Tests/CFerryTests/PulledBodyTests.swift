@@ -9,7 +9,7 @@ final class PullSource: Sendable {
     private let left: Mutex<[UInt8]>
     private let piece: Int
     private let atEnd: Int
-    /// Pauses once, when so many bytes are left.
+    /// Pauses once, when this many bytes are left.
     private let pausesAt: Mutex<Int?>
 
     init(_ bytes: [UInt8], piece: Int = .max, atEnd: Int = 0, pausesAt: Int? = nil) {
@@ -37,7 +37,7 @@ final class PullSource: Sendable {
 }
 
 extension CoreTests {
-    /// Bodies that are pulled.
+    /// Pulled bodies.
     @Suite struct PulledBodies {
         private func put(_ server: LoopbackServer, _ source: PullSource, length: UInt64?, path: String = "/upload")
             -> CoreRequest
@@ -62,7 +62,7 @@ extension CoreTests {
             }
         }
 
-        /// A file whose rest is given as pieces, with descriptors that the core closes.
+        /// A file whose rest is provided as pieces, with descriptors that the core closes.
         private final class Pieces: Sendable {
             private let path: String
             private let state: Mutex<(at: Int, given: [Int32], taken: Bool)>
@@ -84,7 +84,7 @@ extension CoreTests {
 
             /// Whether the core ever asked for pieces.
             var wasTaken: Bool { state.withLock { $0.taken } }
-            /// Whether no descriptor of the file is open. A number may have been given to another file since.
+            /// Whether no descriptor of the file is open. A number may have been reused for another file since.
             var areClosed: Bool { state.withLock { $0.given.allSatisfy { Self.target(of: $0) != path } } }
 
             private static func target(of descriptor: Int32) -> String {
@@ -103,7 +103,7 @@ extension CoreTests {
                     let count = min(piece, (whole ?? size) - state.at)
                     if count == 0 { return 0 }
                     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-                    if space.count < MemoryLayout<ferry_piece>.size {  // no piece has room there
+                    if space.count < MemoryLayout<ferry_piece>.size {  // no room for a piece
                         defer { close(descriptor) }
                         let got = pread(descriptor, space.baseAddress!, min(count, space.count), off_t(state.at))
                         state.at += got
@@ -119,7 +119,7 @@ extension CoreTests {
             }
         }
 
-        /// As they are over plain TCP, read and framed otherwise.
+        /// As over plain TCP, but read and framed differently.
         @Test(arguments: [(false, true), (false, false), (true, true)])
         func piecesOfAFileArrive(isSecure: Bool, isKnown: Bool) async throws {
             let certificate = try ServerCertificate()
@@ -204,7 +204,7 @@ extension CoreTests {
                 let source = PullSource(LoopbackServer.pattern(0..<100_000), piece: 10_000, pausesAt: 50_000)
                 let id = try core.submit(put(server, source, length: length).with { $0.idle = 100 })
                 try await server.waitForReceivedBytes(50_000)
-                // The idle clock stands still meanwhile, and nothing is asked for.
+                // The idle clock is suspended meanwhile, and the source is not asked.
                 try await core.pass(milliseconds: 300, server)
                 #expect(core.events(id).last == .pull && core.record.read { $0.results[id] } == nil)
                 core.resume(id)
@@ -285,7 +285,7 @@ extension CoreTests {
 
         @Test func anAnswerBeforeTheEndOfTheUploadIsDelivered() async throws {
             try await withCore { core, server in
-                // Not a close: what of the upload lay unread would make it an RST, and that may throw the answer away.
+                // Not a close: unread bytes of the upload would make it an RST, which may discard the response.
                 server.script(
                     path: "/full", [.send(answer("too much", status: "413 Too Large", "Connection: close")), .keepOpen])
                 let source = PullSource(LoopbackServer.pattern(0..<3_000_000))

@@ -3,7 +3,7 @@ import FerryTesting
 import Testing
 
 extension CoreTests {
-    /// What ferry_submit refuses, before a byte leaves.
+    /// What ferry_submit refuses before a byte is sent.
     @Suite struct Refusals {
         /// Submits and expects this refusal; nothing of it reaches the server.
         private func expect(_ fault: CoreFault, _ change: @Sendable (inout CoreRequest, LoopbackServer) -> Void)
@@ -151,7 +151,7 @@ extension CoreTests {
 }
 
 extension CoreLoop {
-    /// ferry_submit as it stands.
+    /// ferry_submit with raw arguments.
     fileprivate func submitRaw(_ request: ferry_request, headers: [UInt8]? = nil) -> Int {
         var request = request
         guard let headers else { return Int(ferry_submit(pointer.raw, &request, nil)) }

@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 extension CoreTests {
-    /// A server that answers while an upload is under way, and then resets the connection.
+    /// A server that responds during an upload, and then resets the connection.
     @Suite struct RefusedUploads {
         private func upload(_ server: LoopbackServer, isPulled: Bool) -> CoreRequest {
             CoreRequest("POST", server.baseURL + "/refused").with {
@@ -41,7 +41,7 @@ extension CoreTests {
                     #expect(result.text == "no" && result.isProcessed)
                     #expect(result.bodySent < 50 * 1_048_576)
                 }
-                // None of these connections is used again.
+                // None of these connections is reused.
                 #expect(server.connectionCount == 25)
             }
         }
@@ -59,7 +59,7 @@ extension CoreTests {
             }
         }
 
-        /// libcurl sends on behind these, until the reset.
+        /// libcurl continues sending after these, until the reset.
         @Test(arguments: [
             "200 OK\r\nContent-Length: 0\r\n\r\n", "204 No Content\r\n\r\n",
             "201 Created\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -105,7 +105,7 @@ extension CoreTests {
             }
         }
 
-        /// Whoever reads it, libcurl or what is left of it here, the same is refused.
+        /// The same is refused whether libcurl reads it or the core after it.
         @Test(
             arguments: [
                 ("\u{12}\r\nno\r\n0\r\n\r\n", FERRY_D_CHUNK), ("2\r\nno\r\n0\r\nno colon\r\n\r\n", FERRY_D_TRAILER),
@@ -117,7 +117,7 @@ extension CoreTests {
                 server.script(path: "/refused", [.expectHead, .send(answer), .reset])
                 for round in 0..<25 {
                     let result = try await core.run(upload(server, isPulled: round % 2 == 0))
-                    // What is no chunk of a late answer makes it none.
+                    // An invalid chunk makes a late response invalid.
                     let isReset = result.fault == CoreFault(FERRY_E_CONNECTION_RESET)
                     #expect(
                         result.fault == .malformed(detail) || (isReset && detail == FERRY_D_CHUNK),

@@ -3,7 +3,7 @@ import FerryTesting
 import Testing
 
 extension CoreTests {
-    /// What of a request arrives, and how it stands on the wire.
+    /// Which parts of a request arrive, and in what form.
     @Suite struct Requests {
         /// The server's record of the latest request.
         private func last(_ server: LoopbackServer) -> LoopbackRequest { server.requests.last! }
@@ -121,7 +121,7 @@ extension CoreTests {
             }
         }
 
-        /// Only a field without a value would be a word to libcurl. The head is larger than the loop's buffer.
+        /// Only a field without a value would have a meaning for libcurl. The head is larger than the loop's buffer.
         @Test func aValueThatEndsWithAColonArrivesInALargeHead() async throws {
             try await withCore { core, server in
                 var request = CoreRequest("GET", server.baseURL + "/hello")
@@ -134,7 +134,7 @@ extension CoreTests {
             }
         }
 
-        /// RFC 9110, 10.1.1. libcurl's engine gives the 417.
+        /// RFC 9110, 10.1.1. libcurl's engine delivers the 417.
         @Test(
             .enabled(if: testedEngine == FERRY_ENGINE_HTTP1),
             arguments: [[UInt8](repeating: 7, count: 100_000), nil] as [[UInt8]?])
@@ -161,7 +161,7 @@ extension CoreTests {
             }
         }
 
-        /// Of 100,000 bytes, pulled where none are given.
+        /// 100,000 bytes, pulled if none are given.
         private func expecting(_ server: LoopbackServer, _ bytes: [UInt8]?) -> CoreRequest {
             CoreRequest("POST", server.baseURL + "/upload").with {
                 $0.add("Expect", "100-continue")
@@ -202,7 +202,7 @@ extension CoreTests {
 
         @Test func bytesAreCopiedBeforeSubmitReturns() async throws {
             try await withCore { core, server in
-                // `CoreRequest.withCore` frees what it points to as soon as ferry_submit has returned.
+                // `CoreRequest.withCore` frees everything it points to as soon as ferry_submit has returned.
                 var request = CoreRequest("POST", server.baseURL + "/upload")
                 request.body = .bytes(Array(repeating: 7, count: 50_000))
                 for _ in 0..<20 { request.add("X-\(request.headers.count)", String(repeating: "v", count: 100)) }

@@ -5,9 +5,9 @@ import Glibc
 import Testing
 
 extension CoreTests {
-    /// Results without a network, and what stays of results.
+    /// Results without a network, and the lifetime of results.
     @Suite struct Results {
-        /// `.ci/libcurl` says which it has put in the system's place.
+        /// `.ci/libcurl` names the version that replaces the system's.
         @Test func theLibcurlThatIsLoadedIsTheOneThatIsToBeTested() {
             let asked = getenv("FERRY_LIBCURL").map { String(cString: $0) }
             #expect(asked == nil || asked == String(cString: parts_libcurl()))

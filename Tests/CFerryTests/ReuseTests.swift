@@ -5,7 +5,7 @@ import FerryTesting
 import Testing
 
 extension CoreTests {
-    /// Kept connections: counted, guarded against bytes that are no answer, and never a reason to send twice.
+    /// Kept connections: counted, guarded against bytes that belong to no request, and never a reason to send twice.
     @Suite struct Reuse {
         private func secure() throws -> (CoreLoop.Options, LoopbackServer.Options) {
             let certificate = try ServerCertificate()
@@ -18,12 +18,12 @@ extension CoreTests {
             isSecure ? try secure() : (.init(), .init())
         }
 
-        /// Its server's end had that number once: requests were read here, and their connections ended.
+        /// An earlier socket with its number: requests were read there, and their connections ended.
         @Test func aSocketThatWasClosedWithoutTellingIsNotWatchedUnderItsNumber() {
             #expect(!parts_watches_another())
         }
 
-        /// It has no other limit that anybody looks at.
+        /// It has no other limit that is checked.
         @Test func theConnectLimitHoldsForTheNextAttempt() async throws {
             let (options, serverOptions) = try secure()
             try await withCore(options, server: serverOptions, probes: false) { core, server in
@@ -40,7 +40,7 @@ extension CoreTests {
             }
         }
 
-        /// The second attempt finds nobody: what is told is of that one, and that the first may have been acted on.
+        /// The second attempt cannot connect: its error is reported, and that the first may have been processed.
         @Test func nothingOfALostAttemptIsToldOfTheNext() async throws {
             try await withCore(probes: false, seesClose: false) { core, server in
                 server.script(path: "/lost", [.expectHead, .mark("seen"), .wait("never")])
@@ -66,7 +66,7 @@ extension CoreTests {
             }
         }
 
-        /// libcurl asks for some thirty blocks a request, which this loop's last request has given back.
+        /// libcurl allocates about thirty blocks a request, which this loop's last request has returned.
         @Test(.enabled(if: allocations_are_counted())) func aRequestIsMadeOfTheBlocksOfTheLast() async throws {
             try await withCore { core, server in
                 func allocations(of count: Int) async throws -> Int {
@@ -77,7 +77,7 @@ extension CoreTests {
                     return core.record.read { $0.allocations } - before
                 }
                 let first = try await allocations(of: 1)
-                // Forty are of the copies that this test makes of results; without this there are sixty-six.
+                // Forty are for the copies that this test makes of results; without this there are sixty-six.
                 let later = try await allocations(of: 100)
                 #expect(later < 100 * 52, "\(later) blocks for a hundred")
                 #expect(first > later / 100)
@@ -116,8 +116,8 @@ extension CoreTests {
         func bytesRightBehindAnAnswerNeverAnswerTheNextRequest(isSecure: Bool) async throws {
             let (options, serverOptions) = try both(isSecure)
             try await withCore(options, server: serverOptions) { core, server in
-                // In one segment, and in two of which the second is there before the next request. (What comes after
-                // that request has left is its answer, as far as anybody can tell.)
+                // In one segment, and in two of which the second is there before the next request. (Bytes that arrive
+                // after that request was sent count as its response, as nobody can tell.)
                 server.script(path: "/one", [.send(answer("one") + answer("POISON")), .mark("sent")])
                 server.script(path: "/two", [.send(answer("two")), .send(answer("POISON")), .mark("sent")])
                 for round in 0..<60 {
@@ -160,7 +160,7 @@ extension CoreTests {
             }
         }
 
-        /// A server that reads the request on a kept connection and closes without an answer.
+        /// A server that reads the request on a kept connection and closes without a response.
         private func dies(
             _ request: (LoopbackServer) -> CoreRequest, _ check: (CoreResult, LoopbackServer) -> Void
         ) async throws {
@@ -206,7 +206,7 @@ extension CoreTests {
         @Test func aServerThatDiesAtEveryRequestIsNotAskedForEver() async throws {
             try await withCore { core, server in
                 server.script(path: "/die", [.drop])
-                // Kept connections, so that a retry may meet another one.
+                // Kept connections, so that a retry may use another one.
                 let warm = try (0..<8).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/50")) }
                 _ = await core.results(of: warm)
                 let before = server.requestCount
@@ -246,7 +246,7 @@ extension CoreTests {
             serverOptions.address = "127.0.0.1"
             try await withCore(options, server: serverOptions) { core, server in
                 for round in 1...3 {
-                    // By name, so that the shard has to learn it anew.
+                    // By name, so that the shard has to learn it again.
                     let url = server.baseURL.replacing("127.0.0.1", with: "localhost") + "/hello"
                     let ids = try (0..<5).map { _ in try core.submit(CoreRequest("GET", url)) }
                     for result in await core.results(of: ids) { #expect(result.fault == .ok) }
@@ -267,7 +267,7 @@ extension CoreTests {
         }
 
         @Test func nothingOfOneTransferShowsInTheNext() async throws {
-            // With more shards those who sign in would have handles of their own.
+            // With more shards, users that authenticate would have handles of their own.
             var options = CoreLoop.Options()
             options.maxTransfers = 64
             try await withCore(options) { core, server in

@@ -83,7 +83,7 @@ extension CoreTests {
             }
         }
 
-        /// Also where many have a part of the space there is. Eight tries: what comes slowly is written as it comes.
+        /// Also if many share the space. Eight attempts: bytes that arrive slowly are written as they come.
         @Test func aSmallFileIsWrittenAtOnce() async throws {
             try await withCore { core, server in
                 try await withFile { descriptor, _ in
@@ -153,7 +153,7 @@ extension CoreTests {
                     try core.submit(
                         CoreRequest("GET", server.baseURL + "/bytes/1000000").with { $0.answer = .descriptor(writer) })
                 }
-                // When all are full, a thread waits for each of them; or as many as there are do.
+                // When all are full, a thread waits for each of them, up to the number of threads.
                 try await server.waitForRequests(8)
                 for writer in writers.prefix(4) { await untilFull(writer, core) }
                 try await withFile { descriptor, path in
@@ -185,7 +185,7 @@ extension CoreTests {
             }
         }
 
-        /// What ends a transfer whose descriptor takes nothing more.
+        /// What ends a transfer whose descriptor accepts no more bytes.
         enum Ending: CaseIterable { case cancel, stop, free, deadline }
 
         @Test(arguments: Ending.allCases)
@@ -214,8 +214,8 @@ extension CoreTests {
                 case .deadline: #expect(result.fault == .timeout(FERRY_D_TIMEOUT_DEADLINE))
                 }
                 #expect(result.isStillWriting && result.metrics.total < 5_000_000)
-                // The descriptor is the caller's again, and its number somebody else's. The write that is under way
-                // gets to its end, nothing follows it, and then the pipe has no writer.
+                // The descriptor is the caller's again, and its number is reused. The current write completes, no other
+                // follows, and then the pipe has no writer.
                 close(ends[1])
                 let other = open("/dev/null", O_WRONLY | O_CLOEXEC)
                 defer { close(other) }
@@ -225,7 +225,7 @@ extension CoreTests {
             }
         }
 
-        /// The one that it waits for has its place, and no result yet.
+        /// The one that it waits for has its slot, but no result yet.
         @Test func aPlaceThatALimitFreesIsGivenOnWhileAWriteIsStuck() async throws {
             var options = CoreLoop.Options()
             options.maxPerHost = 1
@@ -246,7 +246,7 @@ extension CoreTests {
             }
         }
 
-        /// Who may be about to write to the same place waits for it.
+        /// A caller that may be about to write to the same place waits for it.
         @Test func aBodyThatBrokeOffHasItsResultWhenNothingIsWrittenAnyMore() async throws {
             try await withCore { core, server in
                 var ends: [Int32] = [0, 0]
@@ -302,7 +302,7 @@ extension CoreTests {
                     core.write(id, to: descriptor, at: 0)
                     await core.record.until { !($0.written[id] ?? []).isEmpty }
                     core.pause(id)
-                    // What had been read is written, and flushed in time; from then on nothing.
+                    // The bytes read so far are written and flushed in time; after that none.
                     var before: UInt64 = 0
                     while before != core.written(id).last {
                         before = core.written(id).last ?? 0
@@ -356,7 +356,7 @@ extension CoreTests {
                         })
                     #expect(result.fault == .ok && contents(path).count == 300_000)
                     #expect(ContinuousClock.now - started > .milliseconds(500))
-                    // And the next one knows nothing of it.
+                    // The next one is not affected.
                     let next = try await core.get(server.baseURL + "/bytes/3000000")
                     #expect(next.fault == .ok && next.metrics.total < 5_000_000)
                 }
@@ -365,7 +365,7 @@ extension CoreTests {
     }
 }
 
-/// Reads until so many bytes are there, or the other end is closed; on a thread of its own, which may wait.
+/// Reads until this many bytes are there, or the other end is closed; on a thread of its own, which may wait.
 private func readExactly(_ descriptor: Int32, _ count: Int) async -> [UInt8] {
     await withCheckedContinuation { continuation in
         DispatchQueue(label: "reader").async {

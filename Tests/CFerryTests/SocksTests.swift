@@ -3,7 +3,7 @@ import FerryTesting
 import Testing
 
 extension CoreTests {
-    /// Proxies of SOCKS version 5 (RFC 1928, RFC 1929), played by scripts that count the bytes.
+    /// SOCKS 5 proxies (RFC 1928, RFC 1929), played by scripts that count the bytes.
     @Suite struct Socks {
         private let lookups = LookupStub.shared
         private let authRequired = CoreFault(FERRY_E_PROXY, FERRY_D_PROXY_AUTH_REQUIRED)
@@ -16,7 +16,7 @@ extension CoreTests {
             try await withCore(options, probes: false, body)
         }
 
-        /// A greeting without credentials, then a request of so many bytes.
+        /// A greeting without credentials, then a request of this many bytes.
         private func script(_ request: Int) -> LoopbackScript {
             [.expectBytes(3), .sendBytes([5, 0]), .expectBytes(request), .sendBytes(granted), .serve]
         }
@@ -149,7 +149,7 @@ extension CoreTests {
             }
         }
 
-        /// Version 4 knows addresses of IPv4, and 4a names.
+        /// Version 4 has IPv4 addresses, and 4a names.
         @Test(arguments: [nil, "ann"] as [String?])
         func versionFour(user: String?) async throws {
             let granted: [UInt8] = [0, 0x5a, 0, 0, 0, 0, 0, 0]
@@ -207,7 +207,7 @@ extension CoreTests {
             }
         }
 
-        /// A kept connection through the proxy is not another user's.
+        /// A kept connection through the proxy is not used for another user.
         @Test func connectionsAreTheirUsers() async throws {
             try await withNames { core, server in
                 server.script([.expectBytes(4), .sendBytes([5, 0]), .expectBytes(10), .sendBytes(granted), .serve])

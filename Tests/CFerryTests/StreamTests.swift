@@ -9,7 +9,7 @@ final class Pauses: Sendable {
     private let count = Atomic(0)
     private let isPausing: @Sendable (Int) -> Bool
 
-    /// `isPausing` is asked with the number of the piece, from 1.
+    /// `isPausing` is called with the number of the piece, from 1.
     init(_ isPausing: @escaping @Sendable (Int) -> Bool) { self.isPausing = isPausing }
 
     func onBody(_: [UInt8]) -> Int {
@@ -20,7 +20,7 @@ final class Pauses: Sendable {
 }
 
 extension CoreTests {
-    /// Bodies that are handed on as they come.
+    /// Bodies that are delivered as they arrive.
     @Suite struct Streams {
         private func stream(_ url: String, _ pauses: Pauses? = nil) -> CoreRequest {
             CoreRequest("GET", url).with {
@@ -92,7 +92,7 @@ extension CoreTests {
 
         @Test func pauseInTheMiddleOfAnInflatedPiece() async throws {
             try await withCore { core, server in
-                // 200 KB of zeros are some hundred bytes on the wire: one read of libcurl's, four pieces of ours.
+                // 200 KB of zeros are a few hundred bytes on the wire: one read of libcurl's, four pieces of ours.
                 let id = try core.submit(stream(server.baseURL + "/gzip/200000?zeros=1", Pauses { _ in true }))
                 var seen = 0
                 while seen < 200_000 {

@@ -4,7 +4,7 @@ import Testing
 
 extension CoreTests {
     @Suite struct TLS {
-        /// A GET of /hello from a server with such a certificate.
+        /// A GET of /hello from a server with this kind of certificate.
         private func get(
             _ kind: ServerCertificate.Kind, _ change: (inout CoreLoop.Options, ServerCertificate) -> Void = { _, _ in },
             host: String = "127.0.0.1", _ check: (CoreResult, LoopbackServer) throws -> Void
@@ -18,7 +18,7 @@ extension CoreTests {
                 try check(result, server)
                 if result.code != FERRY_OK {
                     #expect(server.requestCount == 0 && result.attempts == 0 && !result.isProcessed)
-                    // A file that cannot be read is found before there is a handshake.
+                    // A file that cannot be read is detected before the handshake.
                     let isEarly = result.detail == FERRY_D_TLS_CONFIGURATION
                     #expect(result.phase == (isEarly ? FERRY_PHASE_CONNECT : FERRY_PHASE_TLS))
                     #expect(result.message != nil)
@@ -35,7 +35,7 @@ extension CoreTests {
             }
         }
 
-        /// libcurl 8 closes connections of TLS in the background, with a handle of its own, and waits for the server to
+        /// libcurl 8 closes TLS connections in the background, with a handle of its own, and waits for the server to
         /// close too.
         @Test func aServerThatDoesNotCloseIsNotWaitedFor() async throws {
             try await withSecureCore(probes: false) { core, server in
@@ -129,7 +129,7 @@ extension CoreTests {
                         CoreRequest("POST", server.baseURL + "/upload").with { $0.body = .bytes(down.body ?? []) })
                     #expect(up.fault == .ok && server.requests.last?.bodyLength == UInt64(size))
                 }
-                // The end of a body that has no length must be a close_notify, or anybody could cut it.
+                // The end of a body without a length must be a close_notify; otherwise anybody could truncate it.
                 server.script(path: "/cut", [.send("HTTP/1.1 200 OK\r\n\r\nabc"), .drop])
                 server.script(path: "/whole", [.send("HTTP/1.1 200 OK\r\n\r\nabc"), .close])
                 let whole = try await core.get(server.baseURL + "/whole")
@@ -139,7 +139,7 @@ extension CoreTests {
             }
         }
 
-        /// A loop with these options, and a server that demands a client's certificate.
+        /// A loop with these options, and a server that requires a client certificate.
         private func demanded(
             _ versions: ClosedRange<Int>, _ change: (inout CoreLoop.Options, ServerCertificate) -> Void,
             _ check: (CoreResult, LoopbackServer) -> Void
@@ -181,7 +181,7 @@ extension CoreTests {
                 #expect(result.fault == .tls(FERRY_D_TLS_HANDSHAKE), "\(result.fault) \(result.message ?? "")")
                 #expect(result.phase == FERRY_PHASE_TLS && !result.isProcessed && server.requestCount == 0)
             }
-            // One of an authority that the server does not know.
+            // From an authority that the server does not know.
             let other = try ServerCertificate()
             try await demanded(
                 versions,
@@ -205,7 +205,7 @@ extension CoreTests {
             }
             try await expect { options, _ in options.clientCertificate = "/nowhere/client.pem" }
             try await expect { options, certificate in
-                options.clientCertificate = certificate.clientCertificateFile  // and no key in it
+                options.clientCertificate = certificate.clientCertificateFile  // which contains no key
             }
             try await expect { options, certificate in
                 options.clientCertificate = certificate.clientCertificateFile

@@ -8,7 +8,7 @@ import Testing
 extension CoreTests {
     /// Each limit, with its own detail and in its own time.
     @Suite struct Timeouts {
-        /// Runs and expects a timeout of this detail, at `limit` and not much later (a loaded machine gets a second).
+        /// Runs and expects a timeout with this detail, at `limit` and not much later (a loaded machine gets a second).
         @discardableResult
         private func expect(
             _ detail: Int, after limit: Int, _ core: CoreLoop, _ request: CoreRequest,
@@ -221,7 +221,7 @@ extension CoreTests {
                 let far = try core.submit(
                     CoreRequest("GET", server.baseURL + "/delay/100").with { $0.deadline = 4_294_967_295 })
                 for result in await core.results(of: ids) { #expect(result.code == FERRY_E_TIMEOUT) }
-                // The deadlines go in their order, up to the wheel's 8 ms.
+                // The deadlines expire in order, within the wheel's 8 ms.
                 let order = core.record.read { state in state.finishOrder.filter { $0 != far } }
                 for (a, b) in zip(order, order.dropFirst()) { #expect(Int(b) > Int(a) - 32) }
                 core.cancel(far)
@@ -229,9 +229,9 @@ extension CoreTests {
             }
         }
 
-        /// A transfer alone on a loop, with a limit that lies beyond the wheel, is put off for as far as the wheel
-        /// reaches; when a loop that came late by one slot did that, it once found the transfer in the slot it was
-        /// emptying, and never got out of it. Whether a loop comes late by just that is chance, so there are several.
+        /// A transfer alone on a loop, with a limit beyond the wheel's range, is put off as far as the wheel reaches. A
+        /// loop that was late by one slot once found the transfer again in the slot it was emptying, and never left it.
+        /// Whether a loop is late by just that is chance, so there are several.
         @Test(.timeLimit(.minutes(1))) func aLoopThatComesLateToADistantLimitGoesOn() async throws {
             let server = try LoopbackServer()
             defer { server.stop() }
@@ -272,8 +272,8 @@ extension CoreTests {
             }
         }
 
-        /// A job holds the loop's thread for a second. What is submitted meanwhile, or has just begun, has not had its
-        /// time.
+        /// A job holds the loop's thread for a second. Transfers that are submitted meanwhile, or have just started,
+        /// have not had their time.
         @Test(arguments: Limit.allCases, [true, false])
         func noLimitPassesWhileTheLoopIsHeld(limit: Limit, isBegun: Bool) async throws {
             try await withCore { core, server in
@@ -298,7 +298,7 @@ extension CoreTests {
             }
         }
 
-        /// What the server causes is its fault, however long the loop was held before.
+        /// A timeout that the server causes is reported, however long the loop was held before.
         @Test(arguments: Limit.allCases.filter { $0 != .connect })
         func aServerThatIsSilentIsFoundOutBehindAHeldLoop(limit: Limit) async throws {
             try await withCore { core, server in

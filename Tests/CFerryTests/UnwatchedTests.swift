@@ -5,9 +5,9 @@ import Foundation
 import Testing
 
 extension CoreTests {
-    /// Sockets that the system does not let us watch: whoever uses one would hear nothing of it any more.
+    /// Sockets that the system cannot watch: their users would get no events.
     @Suite(.enabled(if: watches_are_refused())) struct Unwatched {
-        /// Later than this it was a limit that ended it.
+        /// If it takes longer than this, a limit has ended it.
         private let patience = 10_000
 
         private func get(_ url: String) -> CoreRequest { CoreRequest("GET", url).with { $0.idle = patience } }
@@ -34,7 +34,7 @@ extension CoreTests {
                 server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
                 let held = try core.submit(get(server.baseURL + "/hold"))
                 try await server.waitForMark("held")
-                await core.turn()  // which now watches it for the answer only
+                await core.turn()  // which now watches it for the response only
                 watches_refuse_next()
                 let result = try await core.run(get(server.baseURL + "/hello"))
                 #expect(result.code == FERRY_E_CONNECT && watches_refused())
@@ -43,7 +43,7 @@ extension CoreTests {
             }
         }
 
-        /// It is watched for an answer already, but the upload would not go on.
+        /// It is already watched for a response, but the upload would not continue.
         @Test func aKeptConnectionThatIsNotWatchedEndsAtOnceToo() async throws {
             try await withCore { core, server in
                 for _ in 0..<3 {

@@ -26,7 +26,7 @@ void resolver_release(void) {
   pthread_mutex_lock(&state.lock);
   state.releases++;
   pthread_cond_broadcast(&state.change);
-  while (state.held) /* nobody is left in here */
+  while (state.held) /* no lookup is left in here */
     pthread_cond_wait(&state.change, &state.lock);
   pthread_mutex_unlock(&state.lock);
 }
@@ -57,7 +57,7 @@ void resolver_answer(const char *addresses) {
 typedef int function(const char *, const char *, const struct addrinfo *,
                      struct addrinfo **);
 
-/* Each of them is looked up by itself, and the results are linked. */
+/* Each of them is looked up separately, and the results are linked. */
 static int answer(function *real, const char *service,
                   const struct addrinfo *hints, struct addrinfo **found) {
   char addresses[sizeof several.addresses], *rest = NULL;

@@ -1,10 +1,10 @@
 import FoundationEssentials
 
-/// The page of the manual, made of the cases and of what the tests noted of them.
+/// The page of the manual, made from the cases and the notes of their tests.
 public struct FaultArticle {
     private let notes: [String: [FaultNote]]
 
-    /// From the notes of a run of the tests.
+    /// Makes the page from the notes of a run of the tests.
     public init(_ notes: [FaultNote]) { self.notes = Dictionary(grouping: notes, by: \.row) }
 
     /// The whole page, in Markdown.
@@ -27,7 +27,7 @@ public struct FaultArticle {
         return "| \(row.number) | \(row.setup) | \(row.promise) | \(outcomes) | \(forms(notes)) |"
     }
 
-    /// Those that it was played in, and why it was not in the others.
+    /// The forms that the case was played in, and why it was not played in the others.
     private func forms(_ notes: [FaultNote]) -> String {
         let order = ["buffered", "streamed", "download"]
         let played = Set(notes.filter { $0.outcome != nil }.compactMap(\.form))

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// A test under way, the cases that it belongs to, and what was noted of them.
+/// A running test, the cases that it belongs to, and the notes about them.
 final class FaultCase: Sendable {
     @TaskLocal static var current: FaultCase?
 
     private let rows: [String]
     private let kept = Mutex<[FaultNote]>([])
 
-    /// The numbers stand before the claim in the test's name: `R03, R04: a size that is none is malformed`.
+    /// The numbers are at the start of the test's name: `R03, R04: an invalid chunk size is malformed`.
     init?(testName: String) {
         guard let claim = testName.firstIndex(of: ":") else { return nil }
         rows = testName[..<claim].split(separator: ", ").map(String.init)

@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Glibc
 
-/// The notes of a run of the tests: a file to which every test adds its own.
+/// The notes of a run of the tests: a file to which every test appends its own.
 public enum FaultNotes {
-    /// Where they go; nowhere unless the environment says so.
+    /// The path of the file, from the environment; without it nothing is written.
     public static var path: String? {
         let path = ProcessInfo.processInfo.environment["FERRY_FAULTS"] ?? ""
         return path.isEmpty ? nil : path
@@ -16,12 +16,12 @@ public enum FaultNotes {
         let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
         guard file >= 0 else { throw CocoaError(.fileWriteUnknown) }
         defer { close(file) }
-        // At once, so that lines of other processes do not come between.
+        // In one write, so that lines of other processes do not mix in.
         let written = lines.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
         guard written == lines.count else { throw CocoaError(.fileWriteUnknown) }
     }
 
-    /// All that were written.
+    /// Reads all notes.
     public static func read(_ path: String) throws -> [FaultNote] {
         try Data(contentsOf: URL(filePath: path)).split(separator: UInt8(ascii: "\n"))
             .map { try JSONDecoder().decode(FaultNote.self, from: Data($0)) }

@@ -1,6 +1,6 @@
-/// A case of the manual's table: what happens to a run, and what is promised of it.
+/// A case of the manual's table: what happens to a run, and what Ferry promises.
 public struct FaultRow: Sendable {
-    /// As it stands at the front of the tests' names.
+    /// The number, as at the start of the tests' names.
     public let number: String
     /// What the server, the network, the disk or the caller does.
     public let setup: String
@@ -13,7 +13,7 @@ public struct FaultRow: Sendable {
         self.promise = promise
     }
 
-    /// A part of the table.
+    /// An area of the table.
     public struct Area: Sendable {
         /// Its heading.
         public let title: String
@@ -29,7 +29,7 @@ public struct FaultRow: Sendable {
         }
     }
 
-    /// All of it.
+    /// All areas.
     public static let areas = [
         framing, bombs, redirects, requests, connections, trust, slowPeers, ends, reuse, engines, http2, downloads,
         cache, tokens, secretsAndGroups,

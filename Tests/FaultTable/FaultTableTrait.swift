@@ -1,15 +1,15 @@
 import FoundationEssentials
 public import Testing
 
-/// Writes what the tests of a suite find of their cases to the file that `FERRY_FAULTS` names, a line of JSON each.
+/// Writes the notes that the tests of a suite make about their cases to the file that `FERRY_FAULTS` names, one line of
+/// JSON each.
 ///
-/// The numbers of the cases stand at the front of the tests' names. A test that notes nothing itself is noted as one
-/// that held.
+/// The numbers of the cases are at the start of the tests' names. A test without a note is noted as one that held.
 public struct FaultTableTrait: SuiteTrait, TestTrait, TestScoping {
-    /// It holds for the tests in the suite.
+    /// It applies to the tests in the suite.
     public let isRecursive = true
 
-    /// Runs one case of a test and writes down what was noted.
+    /// Runs one case of a test and writes its notes.
     public func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
@@ -28,6 +28,6 @@ public struct FaultTableTrait: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == FaultTableTrait {
-    /// The cases of this suite stand in the manual's table.
+    /// The cases of this suite are in the manual's table.
     public static var faultTable: FaultTableTrait { FaultTableTrait() }
 }

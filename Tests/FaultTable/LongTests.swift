@@ -1,9 +1,9 @@
 import Foundation
 
-/// Tests that repeat one thing many times. `make test` plays a share of the repetitions, `make test-long` plays all: it
+/// Tests that repeat one thing many times. `make test` runs a share of the repetitions, `make test-long` runs all: it
 /// sets `FERRY_LONG_TESTS`.
 public enum LongTests {
-    /// Whether all repetitions are played.
+    /// Whether all repetitions are run.
     public static let areOn = ProcessInfo.processInfo.environment["FERRY_LONG_TESTS"] != nil
 
     /// How often to repeat.

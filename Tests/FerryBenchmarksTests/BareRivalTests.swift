@@ -3,7 +3,7 @@ import Testing
 
 @testable import FerryBenchmarks
 
-/// On the client that all others are compared with.
+/// The client that all others are compared with.
 @Suite struct BareRivalTests {
     private static func run(_ path: String, _ total: Int, _ concurrency: Int, length: Int) async throws -> Measurement {
         let server = try LoopbackServer()

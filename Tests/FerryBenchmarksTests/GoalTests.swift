@@ -3,7 +3,7 @@ import Testing
 @testable import FerryBenchmarks
 
 @Suite struct GoalTests {
-    /// One request that took so many microseconds.
+    /// One request that took this many microseconds.
     private func measurement(cpu: Double, extra: [String: Double] = [:]) -> Measurement {
         var measurement = Measurement()
         measurement.ok = 1

@@ -2,7 +2,7 @@ import Testing
 
 @testable import FerryBenchmarks
 
-/// On the tables that are made for the manual.
+/// The tables for the manual.
 @Suite struct MarkdownTableTests {
     private static func measurement(_ microseconds: Double) -> Measurement {
         var measurement = Measurement()
@@ -41,7 +41,7 @@ import Testing
         #expect(MarkdownTable(table: ResultTable()).text.isEmpty)
     }
 
-    /// A cell more or less than the head has, and the table is none.
+    /// With a cell more or less than the head, it is not a table.
     @Test func allLinesOfATableHaveAsManyCells() {
         for part in MarkdownTable(table: Self.table).text.split(separator: "\n\n") {
             let counts = Set(part.split(separator: "\n").map { $0.count { $0 == "|" } })

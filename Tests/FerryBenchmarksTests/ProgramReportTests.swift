@@ -3,7 +3,7 @@ import Testing
 
 @testable import FerryBenchmarks
 
-/// On what the programs have printed.
+/// The outputs of the programs.
 @Suite struct ProgramReportTests {
     @Test func goesLineBecomesAMeasurement() throws {
         let line = """
@@ -44,7 +44,7 @@ import Testing
         #expect(H2loadReport("requests: 0 total, 0 done, 0 succeeded, 0 failed") == nil)
     }
 
-    /// The engine is said by the environment, and the worker's name is that of the other engine's.
+    /// The environment selects the engine, and the worker has the name of the other engine's.
     @Test func theNativeRivalsAreTheOthersWithAnotherEngine() {
         for rival in Rival.native {
             #expect(Rival(rawValue: rival.worker) != nil && rival.environment == ["FERRY_ENGINE": "automatic"])

@@ -2,7 +2,7 @@ import Testing
 
 @testable import FerryBenchmarks
 
-/// On what wrk 4.1.0 has printed.
+/// The output of wrk 4.1.0.
 @Suite struct WrkReportTests {
     @Test func countsTimesAndPercentilesAreRead() throws {
         let report = try #require(

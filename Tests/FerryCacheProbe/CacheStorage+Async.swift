@@ -1,6 +1,6 @@
 package import FerryCache
 
-/// For those who can wait.
+/// Async forms for code that can wait.
 extension CacheStorage {
     package func read(_ key: CacheKey) async -> CacheFinding {
         await withCheckedContinuation { continuation in read(key) { continuation.resume(returning: $0) } }

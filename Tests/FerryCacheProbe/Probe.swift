@@ -1,12 +1,12 @@
 import FerryCache
 import Glibc
 
-/// A process of its own for the tests of the cache: `FerryCacheProbe COMMAND DIRECTORY …`.
+/// A separate process for the tests of the cache: `FerryCacheProbe COMMAND DIRECTORY …`.
 @main
 struct Probe {
     static func main() async {
         var arguments = Array(CommandLine.arguments.dropFirst())
-        // As somebody without the rights of root.
+        // Gives up the rights of root.
         if arguments.first == "--as-nobody" {
             arguments.removeFirst()
             guard setgid(65534) == 0, setuid(65534) == 0 else { exit(3) }
@@ -33,13 +33,13 @@ struct Probe {
             for number in 0..<64 {
                 store.write(Sample.entry(number, generation: generation), under: Sample.key(number), nil)
             }
-            // Now and then something else, so that it is killed in that, too.
+            // Sometimes another operation, so that it is killed in that, too.
             if generation % 7 == 0 { store.remove(Sample.key(Int(generation % 64)), nil) }
             await store.write(Sample.entry(64, generation: generation), under: Sample.key(64))
         }
     }
 
-    /// Reads and writes one key by many tasks; prints how many reads hit, missed and were wrong.
+    /// Reads and writes one key with many tasks; prints how many reads were hits, misses and wrong.
     private static func mix(_ store: SQLiteCacheStore, seconds: Int, tasks: Int) async {
         let end = ContinuousClock.now + .seconds(seconds)
         let totals = await withTaskGroup(of: [Int].self) { group in
@@ -68,7 +68,7 @@ struct Probe {
         exit(totals[2] == 0 ? 0 : 1)
     }
 
-    /// Writes and reads where that may be impossible; prints hits, wrong ones, and the faults by their kind.
+    /// Writes and reads where that may be impossible; prints hits, wrong ones, and the faults by kind.
     private static func use(_ store: SQLiteCacheStore) async {
         var hits = 0
         var wrong = 0
@@ -83,7 +83,7 @@ struct Probe {
         say("hits=\(hits) wrong=\(wrong) failed=\(counts.failed) disabled=\(counts.isDisabled) \(faults)")
     }
 
-    /// Prints how many of these keys have an entry that is whole.
+    /// Prints how many of these keys have a whole entry.
     private static func find(_ store: SQLiteCacheStore, keys: Range<Int>) async {
         var found = 0
         for number in keys {

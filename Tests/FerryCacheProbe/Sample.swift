@@ -1,7 +1,7 @@
 package import FerryCache
 
-/// Entries that show by themselves whether they are whole: all bytes follow from the number of the key and a generation
-/// that stands in them.
+/// Entries that can be checked for damage: all bytes follow from the number of the key and a generation that is stored
+/// in them.
 package enum Sample {
     package static func key(_ number: Int) -> CacheKey { CacheKey(Array("key \(number)".utf8)) }
 
@@ -11,7 +11,7 @@ package enum Sample {
         return CacheEntry(CacheEntry.Marks(stored: currentCacheTime()), attributes: [7], head: head, body: body)
     }
 
-    /// The generation of an entry that is whole and under its key; `nil` when it is not.
+    /// The generation of an entry that is whole and under its key; otherwise `nil`.
     package static func generation(of entry: CacheEntry, _ number: Int) -> UInt64? {
         entry.withBody { found in
             guard found.count >= 8 else { return nil }
@@ -42,7 +42,7 @@ package enum Sample {
 }
 
 extension CacheEntry {
-    /// An entry of bytes.
+    /// An entry with these bytes.
     package init(_ marks: Marks, attributes: [UInt8], head: [UInt8], body: [UInt8]) {
         self = head.withUnsafeBytes { head in
             body.withUnsafeBytes { CacheEntry(marks, attributes: attributes, head: head, body: $0) }

@@ -6,13 +6,13 @@ import Testing
 
 @testable import FerryCache
 
-/// Others hold what the store needs, or it is held up: it waits for a while, and nobody waits for ever.
+/// Other processes hold what the store needs, or it is held up: it waits for a while, but never for ever.
 @Suite(.timeLimit(.minutes(2))) struct BusyTests {
     private let folder: TestFolder
 
     init() throws { folder = try TestFolder() }
 
-    /// Holds the lock of the directory, as a process that is stopped while it opens the database.
+    /// Holds the lock of the directory, like a process that is stopped while it opens the database.
     private func holdLock() throws -> Int32 {
         let file = open(folder.store + "/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         try #require(file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0)
@@ -36,7 +36,7 @@ import Testing
             })
         #expect(await store.read(Sample.key(1)).reason == .unavailable)
         #expect(store.counts.faults == [.busy: 1])
-        // Not waited for again each time.
+        // It is not waited for each time.
         #expect(store.counts.isDisabled)
         #expect(await store.read(Sample.key(1)).reason == .unavailable)
         #expect(store.counts.faults == [.busy: 1])
@@ -88,7 +88,7 @@ import Testing
         await store.close()
         #expect(try folder.files() == ["entries-1.sqlite", "lock"])
         #expect(await store.measure() == CacheSize())
-        // A connection would have brought its log along.
+        // Otherwise a connection would have left its log.
         #expect(try folder.files() == ["entries-1.sqlite", "lock"])
     }
 }

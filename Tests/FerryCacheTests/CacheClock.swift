@@ -1,7 +1,7 @@
 import FerryCache
 import Synchronization
 
-/// A clock that goes when it is told to.
+/// A clock that the test advances.
 final class CacheClock: Sendable {
     private let time = Atomic<Int64>(currentCacheTime())
 

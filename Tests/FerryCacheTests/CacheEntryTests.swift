@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test func theDigestIsThatOfTheStandard() {
-        // FIPS 180-4, the example of one block.
+        // The one-block example of FIPS 180-4.
         let digest = CacheDigest(of: "abc").withBytes { Array($0.prefix(4)) }
         #expect(digest == [0xBA, 0x78, 0x16, 0xBF])
         #expect(CacheDigest(of: "").withBytes { Array($0.prefix(4)) } == [0xE3, 0xB0, 0xC4, 0x42])

@@ -6,14 +6,14 @@ import Testing
 
 @testable import FerryCache
 
-/// Whatever was done to the files: an entry is whole or missing, and the store goes on.
+/// Whatever is done to the files: an entry is whole or missing, and the store continues.
 @Suite(.faultTable) struct DamageTests {
     private let folder: TestFolder
     private static let count = 6
 
     init() throws { folder = try TestFolder() }
 
-    /// A database of few pages, one of them for the end of a long entry, with nothing left in the log.
+    /// A database of few pages, one of them for the end of a long entry, with an empty log.
     private func makeDatabase() async throws -> [UInt8] {
         let store = SQLiteCacheStore(folder.options())
         for number in 0..<Self.count {
@@ -24,7 +24,7 @@ import Testing
         return try folder.read(folder.database)
     }
 
-    /// A key as it stands in its row.
+    /// A key as stored in its row.
     private static func row(_ number: Int) -> String {
         Sample.key(number).digest.withBytes { literal(Array($0.prefix(8))) }
     }
@@ -33,7 +33,7 @@ import Testing
         "x'" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "'"
     }
 
-    /// Reads everything from a damaged database, writes, and reads that. How many were hits.
+    /// Reads everything from a damaged database, writes, and reads that. Returns the number of hits.
     private static func survives(_ bytes: [UInt8], _ what: String, in folder: TestFolder) async throws -> Int {
         try? FileManager.default.removeItem(atPath: folder.store)
         try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)
@@ -55,7 +55,7 @@ import Testing
         return hits
     }
 
-    /// Does it for all, in as many tasks as there are processors. The sum of the hits.
+    /// Does it for all, with as many tasks as processors. Returns the sum of the hits.
     private static func survivesAll(
         _ range: Range<Int>, _ damaged: @escaping @Sendable (Int) -> (bytes: [UInt8], what: String)
     ) async throws -> Int {
@@ -94,13 +94,13 @@ import Testing
         #expect(hits < Self.count * whole.count && hits > 0)
     }
 
-    /// SQLite must not compare what stands behind a page, which is by chance: so more than once.
-    @Test("R99: what is written where the index is damaged is found")
+    /// SQLite must not compare bytes beyond a page, which are random: so more than once.
+    @Test("R99: an entry written where the index is damaged is found")
     func aDamagedIndexFindsWhatIsWritten() async throws {
         for _ in 0..<25 {
             try? FileManager.default.removeItem(atPath: folder.store)
             let whole = try await makeDatabase()
-            // The keys stand at the end of the third page.
+            // The keys are at the end of the third page.
             _ = try await Self.survivesAll(12_190..<12_288) { index in
                 var broken = whole
                 broken[index] ^= 0xFF
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("R99: a database cut at any length is a miss at worst", .timeLimit(.minutes(10)))
+    @Test("R99: a database truncated at any length is a miss at worst", .timeLimit(.minutes(10)))
     func aDatabaseCutAtAnyLengthIsAMissAtWorst() async throws {
         let whole = try await makeDatabase()
         let hits = try await Self.survivesAll(0..<whole.count) { count in (Array(whole[..<count]), "cut at \(count)") }
@@ -117,7 +117,7 @@ import Testing
         #expect(try await Self.survives(whole, "whole", in: folder) == Self.count)
     }
 
-    @Test("R99: a log that is damaged is a miss at worst") func aLogThatIsDamagedIsAMissAtWorst() async throws {
+    @Test("R99: a damaged log is a miss at worst") func aLogThatIsDamagedIsAMissAtWorst() async throws {
         let store = SQLiteCacheStore(folder.options())
         for number in 0..<Self.count {
             await store.write(Sample.entry(number, generation: 1), under: Sample.key(number))
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test("R99: swapped entries are misses, and go") func swappedEntriesAreMissesAndGo() async throws {
+    @Test("R99: swapped entries are misses and are removed") func swappedEntriesAreMissesAndGo() async throws {
         _ = try await makeDatabase()
         let (first, second) = (Self.row(1), Self.row(2))
         try change(
@@ -164,7 +164,7 @@ import Testing
     @Test func aKeyThatSharesItsNumberWithAnotherIsAMiss() async throws {
         _ = try await makeDatabase()
         let key = Sample.key(1).digest
-        // The same first eight bytes, and others behind them.
+        // The same first eight bytes, followed by others.
         var other = key.withBytes { Array($0) }
         other[31] ^= 1
         let twin = other.withUnsafeBytes { CacheDigest(bytes: $0) }
@@ -176,7 +176,7 @@ import Testing
         await store.close()
     }
 
-    @Test("R99: a time of use that cannot be is survived", arguments: [Int64.max, .min, .max - 1, -1])
+    @Test("R99: an impossible time of use does no harm", arguments: [Int64.max, .min, .max - 1, -1])
     func aTimeOfUseThatCannotBeIsSurvived(used: Int64) async throws {
         _ = try await makeDatabase()
         try change("UPDATE entries SET used=\(used) WHERE key=\(Self.row(1))")
@@ -200,7 +200,7 @@ import Testing
         #expect(aside.contains("precious"))
     }
 
-    @Test("R99: what is no database is put aside") func whatIsNoDatabaseIsPutAside() async throws {
+    @Test("R99: a file that is no database is moved aside") func whatIsNoDatabaseIsPutAside() async throws {
         for bytes in [Array("this is a letter to my aunt".utf8), [UInt8](repeating: 0, count: 100_000)] {
             _ = try await makeDatabase()
             #expect(try await Self.survives(bytes, "no database", in: folder) == 0)
@@ -225,7 +225,7 @@ import Testing
         #expect(try folder.read(victim) == [1, 2, 3])
     }
 
-    @Test("R102: a directory that cannot be made leaves everything missing, and is left alone")
+    @Test("R102: if the directory cannot be created, every lookup misses and the disk is left alone")
     func aDirectoryThatIsAFileLeavesEverythingMissing() async throws {
         try FileManager.default.createDirectory(atPath: folder.path + "/a", withIntermediateDirectories: true)
         try folder.write([1], to: folder.store)

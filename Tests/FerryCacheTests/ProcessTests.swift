@@ -7,19 +7,19 @@ import Testing
 
 @testable import FerryCache
 
-/// With processes of their own.
+/// Tests with several processes.
 @Suite(.faultTable) struct ProcessTests {
     private let folder: TestFolder
 
     init() throws { folder = try TestFolder() }
 
-    @Test("R100: a process killed in the middle of writing leaves whole entries", .timeLimit(.minutes(5)))
+    @Test("R100: a process killed while it writes leaves whole entries", .timeLimit(.minutes(5)))
     func aProcessKilledInTheMiddleOfWritingLeavesWholeEntries() async throws {
         var found = 0
         for round in 0..<LongTests.count(200, share: 50) {
             let probe = try ChildProcess([probeProgram, "write", folder.store])
             let pid = try #require(probe.readLine().flatMap { pid_t($0) })
-            // Some are killed while they open the database, some in a transaction, some while they tidy the log up.
+            // Some are killed while they open the database, some in a transaction, some while they clean up the log.
             usleep(UInt32((round * 7919) % 16_000))
             kill(pid, SIGKILL)
             #expect(probe.finish().code == -SIGKILL)
@@ -35,9 +35,9 @@ import Testing
             #expect(store.counts.corrupt == 0)
             await store.close()
         }
-        // How many depends on how far the processes came; with none of them nothing would be shown.
+        // How many depends on the progress of the processes; none at all would show nothing.
         #expect(found > 0)
-        // Nothing is left over but what belongs there: the log goes with the last connection.
+        // No other files are left: the log is removed with the last connection.
         #expect(try folder.files().filter { !$0.hasPrefix("entries-1.sqlite.aside") } == ["entries-1.sqlite", "lock"])
     }
 
@@ -59,17 +59,17 @@ import Testing
         }
     }
 
-    @Test("R101: processes that come and go leave a living one its log", .timeLimit(.minutes(5)))
+    @Test("R101: processes that start and end do not remove the log of a running one", .timeLimit(.minutes(5)))
     func processesThatComeAndGoLeaveALivingOneItsLog() async throws {
         let store = SQLiteCacheStore(folder.options())
-        // A connection that writes, and behind it one that reads.
+        // A connection that writes, then one that reads.
         await store.write(Sample.entry(1000, generation: 1), under: Sample.key(1000))
         #expect(await store.read(Sample.key(1000)).entry != nil)
         let log = open(folder.database + "-wal", O_RDONLY | O_CLOEXEC)
         try #require(log >= 0)
         defer { close(log) }
         for round in 1...20 {
-            // The last one to close a database tidies its log up: this one is not the last.
+            // The last one to close a database cleans up its log: this one is not the last.
             let end = try ChildProcess([probeProgram, "use", folder.store]).finish()
             #expect(end.output.hasPrefix("hits=48 wrong=0 failed=0 disabled=false"), "\(end.output)")
             var status = stat()
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(
-        "R102: a full disk is a miss, and is left alone",
+        "R102: a full disk is a miss, and is left alone for a while",
         .enabled(if: Self.mayMount, "this process may not mount file systems"))
     func aFullDiskIsAMissAndIsLeftAlone() throws {
         try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)
@@ -116,7 +116,7 @@ import Testing
         #expect(end.output.hasPrefix("hits=0 wrong=0 failed=48 disabled=true noPermission=2"), "\(end.output)")
     }
 
-    /// Whether a mount in a namespace of its own is allowed here.
+    /// Whether a mount in a separate namespace is allowed here.
     private static let mayMount: Bool = {
         guard findProgram("unshare") != nil else { return false }
         let probe = try? ChildProcess(["unshare", "-m", "/bin/sh", "-c", "mount -t tmpfs tmpfs /mnt 2>/dev/null"])

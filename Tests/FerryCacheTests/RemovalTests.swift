@@ -3,7 +3,7 @@ import Testing
 
 @testable import FerryCache
 
-/// That entries were removed is heard by all who share a directory.
+/// Removals are noticed by all processes that share a directory.
 @Suite struct RemovalTests {
     private let folder: TestFolder
 
@@ -11,7 +11,7 @@ import Testing
 
     private func store() async -> SQLiteCacheStore {
         let store = SQLiteCacheStore(folder.options())
-        // It hears what happens from its first use on.
+        // It notices removals from its first use on.
         _ = await store.read(Sample.key(0))
         return store
     }

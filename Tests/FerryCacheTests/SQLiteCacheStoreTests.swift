@@ -43,7 +43,7 @@ import Testing
 
     @Test func readersFollowADatabaseThatIsAnotherOneNow() async throws {
         let store = makeStore()
-        // Only read so far: no writer looks after the file.
+        // Only read so far: no writer checks the file.
         #expect(await store.read(Sample.key(1)).reason == .notFound)
         try FileManager.default.removeItem(atPath: folder.options().directory)
         #expect(await store.write(Sample.entry(1, generation: 1), under: Sample.key(1)))
@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test func twoStoresThatCountUsesTakeNothingFromEachOther() async {
-        // Both have the same time, always.
+        // Both always have the same time.
         let time = currentCacheTime()
         let stores = (0..<2).map { _ in makeStore { $0.clock = { time } } }
         for number in 0..<100 {
@@ -193,7 +193,7 @@ import Testing
         let store = makeStore { $0.maxQueuedBytes = 20_000 }
         let answers = Mutex([Bool]())
         let (isHeld, goOn) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
-        // The queue is held by the answer to its first write, so that what comes now stays in it.
+        // The callback of the queue's first write blocks it, so that later jobs stay in it.
         store.write(Sample.entry(0, generation: 1), under: Sample.key(0)) { _ in
             isHeld.continuation.finish()
             goOn.wait()

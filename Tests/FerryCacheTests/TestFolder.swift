@@ -4,11 +4,11 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// A folder that goes with this object.
+/// A folder that is removed with this object.
 final class TestFolder: Sendable {
     let path: String
 
-    /// `inMemory`: where nothing waits for a disk, if there is such a place.
+    /// `inMemory`: in a file system in memory, if there is one.
     init(inMemory: Bool = false) throws {
         let memory = "/dev/shm"
         let parent =
@@ -20,7 +20,7 @@ final class TestFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Where the store of this folder is; not made yet.
+    /// The directory of the store; not created yet.
     var store: String { path + "/a/store" }
     var database: String { store + "/entries-1.sqlite" }
 
@@ -44,7 +44,7 @@ final class TestFolder: Sendable {
     }
 }
 
-/// The program beside the bundle of the tests, where the build has put both.
+/// The program beside the test bundle, where the build puts both.
 var probeProgram: String {
     let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? ownExecutable
     return URL(filePath: bundle).deletingLastPathComponent().appending(path: "FerryCacheProbe").path

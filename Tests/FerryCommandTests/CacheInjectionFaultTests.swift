@@ -8,7 +8,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// Requests that are kept on a disk whose calls fail: row R102.
+/// Requests cached on a disk whose calls fail: row R102.
 @Suite(.timeLimit(.minutes(2)), .faultTable, .enabled(if: Injection.isPossible)) struct CacheInjectionFaultTests {
     private struct Report: Decodable {
         var ok: Bool
@@ -18,7 +18,7 @@ import Testing
 
     private let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-disk-\(UUID().uuidString)").path
 
-    /// What fails, as whoever writes and reads the cache meets it: ENOSPC, EIO, EACCES.
+    /// The failures as seen by readers and writers of the cache: ENOSPC, EIO, EACCES.
     private static let faults: [Injection] =
         [
             .all(of: "pwrite", "write"), .all(of: "pread"), .all(of: "fsync", "fdatasync"), .all(of: "ftruncate"),
@@ -26,7 +26,7 @@ import Testing
         ] + ["pwrite", "pread", "ftruncate", "open"].flatMap { name in (1...6).map { .call($0, of: name) } }
 
     @Test(
-        "R102: a full disk, one that fails, and one that may not be written to: every request is answered",
+        "R102: with a full, failing or read-only disk every request gets its response",
         arguments: faults)
     func everyRequestIsAnswered(injection: Injection) throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -37,7 +37,7 @@ import Testing
         let failing = try reports(arguments + ["--repeat", "3"], injection.environment)
         FaultNote.add(form: "buffered", outcome: FaultNote.answered, took: .now - began)
         #expect(failing.count == 3)
-        // And what is left there does no harm to the next one, whose disk is in order.
+        // The remaining files do no harm to the next process, whose disk works.
         let sound = try reports(arguments + ["--repeat", "2"])
         #expect(sound.last?.fromCache == true)
         for report in failing + sound {

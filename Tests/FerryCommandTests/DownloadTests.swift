@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// What `ferry download` does, and what it says of it.
+/// `ferry download` and its output.
 @Suite(.timeLimit(.minutes(2))) struct DownloadTests {
     private struct Report: Decodable {
         var ok: Bool

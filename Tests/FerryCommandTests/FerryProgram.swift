@@ -2,7 +2,7 @@ import FerryMeasurement
 import Foundation
 import Testing
 
-/// The command as a process, for what only a process can show.
+/// The command as a process, for tests that need one.
 enum FerryProgram {
     /// It is built beside the tests.
     static var path: String {
@@ -12,7 +12,7 @@ enum FerryProgram {
         }
     }
 
-    /// Runs it to its end; what it says on stderr is with the rest.
+    /// Runs it to its end; stderr is included in the output.
     static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> ChildProcess.End {
         let shell = ["/bin/sh", "-c", #"exec "$0" "$@" 2>&1"#, try path] + arguments
         return try ChildProcess(shell, environment: environment).finish()

@@ -13,7 +13,7 @@ import Testing
         try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
     }
 
-    /// Each one an agent of its own, as each is a process of its own.
+    /// Each with an agent of its own, like separate processes.
     private func report(_ line: String...) async throws -> FetchReport {
         let plan = try plan(line)
         return await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in

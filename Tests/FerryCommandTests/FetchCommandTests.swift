@@ -7,7 +7,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// What comes out of `ferry fetch`, and where.
+/// The output of `ferry fetch`, and where it goes.
 @Suite(.timeLimit(.minutes(2))) struct FetchCommandTests {
     private struct Outcome {
         var output: [UInt8] = []
@@ -27,7 +27,7 @@ import Testing
         return outcome
     }
 
-    /// The built command, by a shell.
+    /// The built command, started by a shell.
     private func run(_ script: String, _ arguments: String..., environment: [String: String] = [:]) throws
         -> ChildProcess.End
     {
@@ -55,7 +55,7 @@ import Testing
                 server.signal("go")
             } saying: { _ in
             }
-            // Had it been held, nobody would have let the rest pass.
+            // If it had been held back, nothing would have released the rest.
             #expect(code == .success && pieces.first == Array("abc".utf8))
             #expect(pieces.flatMap { $0 } == Array("abcdef".utf8))
         }

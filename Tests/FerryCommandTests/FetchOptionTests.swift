@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// What each option of `ferry fetch` does on the wire.
+/// The effect of each option of `ferry fetch` on the wire.
 @Suite(.timeLimit(.minutes(2))) struct FetchOptionTests {
     private func report(_ line: String...) async throws -> FetchReport {
         let plan = try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions))
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    // MARK: Bounds
+    // MARK: Limits
 
     @Test func statusNamesWhatIsAccepted() async throws {
         try await withLoopbackServer { server in
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    // MARK: The way
+    // MARK: Proxies and addresses
 
     @Test func aProxyIsAskedForTheWholeURL() async throws {
         try await withLoopbackServer { proxy in
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    /// As `ferry bench` and `ferry download` have them, too.
+    /// `ferry bench` and `ferry download` have them, too.
     @Test(arguments: [FetchCommand.allOptions, BenchCommand.allOptions, DownloadCommand.allOptions])
     func addressesAreSelectedAndConnectionsOpenedAhead(options: [CommandOption]) throws {
         func configuration(_ words: String...) throws -> NetworkConfiguration {
@@ -309,7 +309,7 @@ import Testing
     }
 }
 
-/// The part of a report that these tests look at.
+/// The part of a report that these tests check.
 private struct ReportObject: Decodable {
     var url: String
     var redirects: [String]

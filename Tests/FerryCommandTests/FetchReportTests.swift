@@ -138,7 +138,7 @@ import Testing
     }
 }
 
-/// A value of JSON as short text: enough to compare with.
+/// A JSON value as short text, for comparing.
 private struct JSONText: Decodable, Equatable, ExpressibleByStringLiteral {
     let text: String
 

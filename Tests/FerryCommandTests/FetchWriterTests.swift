@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// In which form a response is printed, and where its body goes.
+/// How a response is printed, and where its body goes.
 @Suite struct FetchWriterTests {
     private func printed(
         _ form: FetchForm, type: String = "text/plain", _ pieces: String...
@@ -75,7 +75,7 @@ import Testing
     @Test func jsonIsIndentedOnATerminal() async throws {
         let (text, fault) = try await printed(terminal, type: "application/problem+json; x=y", "{\"a\":", "[1,2]}")
         #expect(text == "{\n  \"a\": [\n    1,\n    2\n  ]\n}\n" && fault == nil)
-        // What only says that it is JSON stays as it is.
+        // A body that is only declared as JSON is printed unchanged.
         #expect(try await printed(terminal, type: "application/json", "{\"a\":").text == "{\"a\":\n")
         var raw = terminal
         raw.formatsJSON = false

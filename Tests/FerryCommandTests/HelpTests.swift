@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// The manual page and the completions: all of it comes from the table that `--help` comes from.
+/// The manual page and the completions: both are made from the same table as `--help`.
 @Suite(.timeLimit(.minutes(1))) struct HelpTests {
     /// Whether this machine has a program.
     private static func has(_ program: String) -> Bool {
@@ -70,7 +70,7 @@ import Testing
         #expect(page.utf8.allSatisfy { $0 < 128 }, "readers differ in the rest")
     }
 
-    /// Lines are filled by the reader: what was wrapped for a terminal is one paragraph.
+    /// The reader fills lines: a text wrapped for a terminal is one paragraph.
     @Test func notesAreParagraphsAndCommandsStayLines() {
         let lines = ManualPage(of: Main.subcommands).text.split(separator: "\n").map { String($0) }
         let breaks = lines.indices.filter { lines[$0] == ".br" && $0 + 1 < lines.count }.map { lines[$0 + 1] }
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    /// What bash would offer for these words, the last of which is being typed.
+    /// The completions of bash for these words, the last of which is being typed.
     private func offers(_ words: String..., in folder: String = "/") throws -> [String] {
         let script = """
             set -u
@@ -171,7 +171,7 @@ import Testing
         #expect(try offers("ferry", "bench", "--json", "=", "a", in: folder) == ["a plan.json"])
         #expect(try offers("ferry", "bench", "--json", "=", in: folder).sorted() == ["a plan.json", "plans of mine"])
         #expect(try offers("ferry", "bench", "--json", "a", in: folder) == [], "it is no value of it")
-        // Where an at sign parts words, as it does by default, and where it does not.
+        // With the at sign as a word separator, as by default, and without.
         #expect(try offers("ferry", "fetch", "-d", "@", "a", in: folder) == [#"@a\ plan.json"#])
         #expect(try offers("ferry", "fetch", "-d", "@a", in: folder) == [#"@a\ plan.json"#])
         #expect(try offers("ferry", "fetch", "-d", "a", in: folder) == [])
@@ -195,7 +195,7 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try ZshCompletions(of: Main.subcommands).text.write(
             toFile: folder + "/_ferry", atomically: true, encoding: .utf8)
-        // Of a folder of $fpath, and by hand.
+        // From a folder of $fpath, and by hand.
         let script = """
             _arguments() { print completes }; compdef() { print compdef "$@" }
             fpath=($1); autoload -Uz _ferry; _ferry; _ferry; unfunction _ferry

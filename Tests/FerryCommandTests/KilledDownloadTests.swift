@@ -17,7 +17,7 @@ import Testing
         try await body(folder)
     }
 
-    /// Bytes that it has on its disk, holes left out: a file in segments has its length from the beginning.
+    /// The bytes on disk, without holes: the file of a segmented download has its full length from the start.
     private func bytesOnDisk(_ path: String) -> Int {
         var status = stat()
         return stat(path, &status) == 0 ? Int(status.st_blocks) * 512 : 0
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(
-        "R95: killed again and again at random places, each time gone on with, and whole in the end", arguments: [1, 4])
+        "R95: killed at random points and resumed each time, a download ends whole", arguments: [1, 4])
     func killed(segments: Int) async throws {
         let (kills, size) = (LongTests.count(25, share: 8), 26_000_000)
         let digest = SHA256.hexadecimal(of: LoopbackServer.pattern(0..<size))
@@ -49,7 +49,7 @@ import Testing
                     }
                     process.signal(SIGKILL)
                     let end = process.finish()
-                    // One that has come to its end, or nearly, has left the whole file, and the next one begins anew.
+                    // A process that has finished, or nearly, leaves the whole file, and the next one starts again.
                     if let file = FileManager.default.contents(atPath: target) {
                         #expect(SHA256.hexadecimal(of: Array(file)) == digest, "kill \(kill): \(end.code)")
                         try FileManager.default.removeItem(atPath: target)
@@ -63,14 +63,14 @@ import Testing
                 #expect(end.output.contains("\"ok\":true") && server.requestCount > requests)
                 #expect(digestOfFile(target) == digest)
                 #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["f"])
-                // Nearly all of it came once only: what is asked for again is what a kill has cost.
+                // Nearly all bytes were transferred only once: those requested again are the cost of a kill.
                 let resumed = server.requests.filter { $0.headers["Range"] != nil }.count
                 #expect(resumed >= kills / 2, "\(resumed) of \(server.requestCount)")
             }
         }
     }
 
-    @Test("R95: of a small file a kill leaves a part at most, and the next run begins anew")
+    @Test("R95: for a small file a kill leaves a part at most, and the next run starts again")
     func killedInASmallFile() async throws {
         let (kills, size) = (10, 200_000)
         let digest = SHA256.hexadecimal(of: LoopbackServer.pattern(0..<size))
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "R95: killed where it begins anew, it leaves nothing that could pass for the file",
+        "R95: killed while it starts again, it leaves nothing that could be taken for the file",
         .enabled(if: Injection.isPossible), arguments: ["ftruncate", "rename"], [1, 2])
     func killedWhereItBeginsAnew(function: String, call: Int) async throws {
         let size = 3_000_000
@@ -118,7 +118,7 @@ import Testing
                     ])
                 #expect(try ChildProcess(command + ["--retries", "0"]).finish().code == 3)
                 #expect(FileManager.default.fileExists(atPath: target + ".ferry-meta"))
-                // The next one throws that away, is to load it in segments, and is killed at the beginning.
+                // The next one discards that, because it downloads in segments, and is killed at the start.
                 let injection = Injection.kill(atCall: call, of: function)
                 let killed = try ChildProcess(
                     command + ["--restart", "--segments", "4"], environment: injection.environment
@@ -132,11 +132,11 @@ import Testing
         }
     }
 
-    @Test("R94: a full disk is fileIO with ENOSPC, and nothing else", .enabled(if: mayMount))
+    @Test("R94: a full disk is fileIO with ENOSPC and no other error", .enabled(if: mayMount))
     func fullDisk() async throws {
         try await withFolder { folder in
             try await withLoopbackServer { server in
-                // 64 KB of a file system of its own, which is seen by this one process.
+                // 64 KB in a file system of its own, which only this process sees.
                 let script = """
                     mount -t tmpfs -o size=64k tmpfs "$1" && "$0" download "$2" -o "$1/f" --json --retries 0
                     code=$?
@@ -158,7 +158,7 @@ import Testing
     }
 }
 
-/// Whether this machine lets us have a file system of our own.
+/// Whether this machine allows a file system of our own.
 private let mayMount: Bool = {
     let process = try? ChildProcess(["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"])
     return process?.finish().code == 0

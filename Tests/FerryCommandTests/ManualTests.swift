@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// What the manual and the README tell to type is understood by the command.
+/// The command understands the command lines in the manual and the README.
 @Suite struct ManualTests {
     private static let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     private static let articles = root + "/Sources/Ferry/Documentation.docc"
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    /// The words of a line that is shown as code, without what is the shell's: comment, redirection, `&`, variables.
+    /// The words of a line of code, without the shell's syntax: comment, redirection, `&`, variables.
     private static func words(_ line: Substring) throws -> [String] {
         var text = line.split(separator: "  #", maxSplits: 1)[0]
         for sign in [" > ", " &"] where text.contains(sign) { text = text.split(separator: sign, maxSplits: 1)[0] }
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    /// The blocks of JSON in an article.
+    /// The JSON blocks in an article.
     private static func blocks(of article: String) throws -> [String] {
         let text = try String(contentsOfFile: articles + "/" + article, encoding: .utf8)
         return text.components(separatedBy: "```json\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
@@ -61,7 +61,7 @@ import Testing
         #expect(plan.name == "checkout" && plan.root.names.count == 4)
     }
 
-    /// It shows two members of a plan; the others are made up here.
+    /// It shows two members of a plan; the others are added here.
     @Test func thePlanWithACacheIsAPlanToo() throws {
         let blocks = try Self.blocks(of: "Plans.md")
         let text = #"{"base": "http://h", "run": "prices", "# + (try #require(blocks.last)) + "}"

@@ -7,9 +7,9 @@ import Testing
 
 @testable import FerryCommand
 
-/// Standard output that cannot be written.
+/// Standard output that blocks or fails.
 @Suite(.timeLimit(.minutes(2))) struct OutputTests {
-    /// What the command says on stderr, with its stdout somewhere else.
+    /// What the command prints on stderr, with its stdout elsewhere.
     private func run(_ redirection: String, _ arguments: [String]) throws -> ChildProcess.End {
         let shell = ["/bin/sh", "-c", #"exec "$0" "$@" 2>&1 "# + redirection, try FerryProgram.path]
         return try ChildProcess(shell + arguments).finish()
@@ -61,7 +61,7 @@ import Testing
             #expect(try ChildProcess(shell).finish().output == "code 0\n")
         }
     }
-    /// A FIFO that is open and that nobody reads.
+    /// An open FIFO that nobody reads.
     private func withFIFO(_ body: (String, Int32) async throws -> Void) async throws {
         let path = NSTemporaryDirectory() + "ferry-fifo-\(UUID().uuidString)"
         #expect(mkfifo(path, 0o600) == 0)
@@ -73,7 +73,7 @@ import Testing
         try await body(path, descriptor)
     }
 
-    @Test("R119: standard output that nobody reads does not keep the process from its end at ctrl-C", .faultTable)
+    @Test("R119: standard output that nobody reads does not keep the process from ending at ctrl-C", .faultTable)
     func interruptedWhileBlocked() async throws {
         try await withFIFO { path, descriptor in
             try await withLoopbackServer { server in
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test("R119: nor from its end at the deadline", .faultTable)
+    @Test("R119: nor does it keep the process from ending at the deadline", .faultTable)
     func deadlineWhileBlocked() async throws {
         try await withFIFO { path, _ in
             try await withLoopbackServer { server in

@@ -12,7 +12,7 @@ import Testing
 
     private func plan(_ text: String) throws -> Plan { try PlanSchema.plan(text) }
 
-    /// Each by an agent of its own, as each is a process of its own.
+    /// Each with an agent of its own, like separate processes.
     private func perform(
         _ text: String, on server: LoopbackServer, values: [(name: String, value: String)] = []
     ) async throws -> PlanReport {
@@ -144,7 +144,7 @@ import Testing
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try await withLoopbackServer { server in
             server.handle("/hello") { _ in LoopbackResponse(status: server.requestCount <= 1 ? 200 : 503) }
-            // A microsecond: it is past its time whenever it is asked for again.
+            // A microsecond: it has expired whenever it is requested again.
             let report = try await perform(
                 catalogue(#""ttl": 0.000001, "staleIfError": 3600"#), on: server)
             #expect(report.isOK && report.rows.map(\.cached) == ["no", "stale"], "\(report.table)")

@@ -4,9 +4,9 @@ import Testing
 
 @testable import FerryCommand
 
-/// Places of a plan that can never have a value: they are found before anything is sent.
+/// Placeholders in a plan that can never have a value: they are found before anything is sent.
 @Suite struct PlanCheckTests {
-    /// What is said of a bad plan, read or about to run.
+    /// The errors of a bad plan, when it is read or started.
     private func complaint(_ text: String, values: [(name: String, value: String)] = []) -> String {
         do {
             _ = try PlanStart(PlanReader(path: "p.json", text: Data(text.utf8)).plan(), values: values)
@@ -82,7 +82,7 @@ import Testing
         (#""a""#, "'{{b.status}}' has no value in 'a': 'b' never runs"),
         (#"{"batch": ["b", "a"]}"#, "'{{b.status}}' has no value in 'a': 'b' runs at the same time"),
         (#"{"batch": ["b", "a"], "atMost": 2}"#, "'{{b.status}}' has no value in 'a': 'b' runs at the same time"),
-        // One at a time is one after another.
+        // With one at a time the members run in sequence.
         (#"{"batch": ["b", "a"], "atMost": 1}"#, "none"),
         (#"{"batch": ["a", "b"], "atMost": 1}"#, "'{{b.status}}' has no value in 'a': 'b' runs later"),
         (

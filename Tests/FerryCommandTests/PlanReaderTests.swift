@@ -7,7 +7,7 @@ import Testing
 @Suite struct PlanReaderTests {
     private func read(_ text: String) throws -> Plan { try PlanSchema.plan(text) }
 
-    /// What is said of a bad plan.
+    /// The error of a bad plan.
     private func complaint(_ text: String) -> String {
         do {
             _ = try PlanReader(path: "p.json", text: Data(text.utf8)).plan()

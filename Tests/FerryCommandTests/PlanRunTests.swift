@@ -173,7 +173,7 @@ import Testing
         let line = PlanLiveLine.line(path, PlanProgress(rows), nanoseconds: 0, columns: columns)
         #expect(TerminalText.width(line) <= columns)
         #expect(line.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control })
-        // How far it is matters more than the whole name.
+        // The progress matters more than the whole name.
         #expect(columns < 79 || line.contains("0 of 3"))
     }
 

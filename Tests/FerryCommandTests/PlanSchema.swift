@@ -16,7 +16,7 @@ enum PlanSchema {
         try JSONSchema(document: document.get())
     }
 
-    /// Reads a plan that must be as the schema says, too.
+    /// Reads a plan that must also match the schema.
     static func plan(_ text: String) throws -> Plan {
         let plan = try PlanReader(path: "p.json", text: Data(text.utf8)).plan()
         try whole.get().check(JSON(parsing: text))

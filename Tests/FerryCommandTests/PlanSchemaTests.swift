@@ -4,8 +4,8 @@ import Testing
 
 @testable import FerryCommand
 
-/// What plans may hold is said twice, by the reader and by a schema. These hold the two together, and so does every
-/// test that reads its plan by `PlanSchema`.
+/// The format of plans is defined twice, by the reader and by a schema. These tests compare the two, and so does every
+/// test that reads its plan with `PlanSchema`.
 @Suite struct PlanSchemaTests {
     @Test func theExamplesAreAsItSays() throws {
         let folder = PlanSchema.folder + "/Examples"
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    /// The words that the reader knows, as it lists them, are those that the schema describes.
+    /// The members that the reader lists are those that the schema describes.
     @Test(arguments: [
         ("", #"{"zzz": 1}"#),
         ("/properties/cache", #"{"cache": {"zzz": 1}, "requests": {}, "run": {"chain": []}}"#),

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// What never began says why.
+/// A step that never started reports why.
 @Suite(.timeLimit(.minutes(1))) struct PlanSkipTests {
     private func perform(_ run: String) async throws -> PlanReport {
         let plan = try PlanSchema.plan(

@@ -4,10 +4,10 @@ import Testing
 @testable import Ferry
 @testable import FerryCommand
 
-/// Long plans cost no more to make than to run: what is counted here are links of chains, each of which would be copied
-/// with all those before it.
+/// Making a long plan costs no more than running it. The tests count links of chains, each of which would be copied
+/// with all links before it.
 @Suite(.timeLimit(.minutes(2))) struct PlanStepsTests {
-    /// How many links are made of a plan's root before it runs.
+    /// How many links are made from a plan's root before it runs.
     private func links(_ root: PlanNode) throws -> Int {
         var plan = try PlanSchema.plan(#"{"requests": {"a": "/"}, "run": "a"}"#)
         plan.root = root

@@ -4,7 +4,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// The table of `ferry run`: its width, and what it says of what failed.
+/// The table of `ferry run`: its width, and its reports of failures.
 @Suite(.timeLimit(.minutes(1))) struct PlanTableTests {
     private func row(_ name: String, depth: Int = 1) -> PlanRow {
         var row = PlanRow(name: name, depth: depth)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// One run of a plan has one value of each variable, wherever it stands.
+/// In one run of a plan each variable has one value everywhere.
 @Suite(.timeLimit(.minutes(1))) struct PlanValuesTests {
     private let text = #"""
         {"variables": {"id": "{{new.uuid}}", "host": "{{id}}.test", "own": "{{new.uuid}}"},
@@ -42,7 +42,7 @@ import Testing
         #expect(requests[0].headers["X-Own"] == requests[1].headers["X-Own"])
     }
 
-    /// A load of plans has one agent, and so one base.
+    /// All runs of a plan's load share one agent, and so one base URL.
     @Test func anotherRunHasItsOwnButForWhatTheAgentWasMadeWith() async throws {
         let start = try start()
         let first = try await perform(start)

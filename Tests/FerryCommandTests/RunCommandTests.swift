@@ -139,7 +139,7 @@ import Testing
 
     @Test(arguments: [("/hello", Int32(3)), ("/status/404", 5)])
     func aPageThatCannotBeWrittenCountsAfterThePlan(_ path: String, _ code: Int32) throws {
-        // It can be opened, but takes nothing.
+        // It can be opened, but not written.
         for option in ["--html", "--har"] {
             let end = try run(#"{"requests": {"a": "\#(path)"}, "run": "a"}"#, "--serve", option, "/dev/full")
             #expect(end.code == code, "\(end.output)")

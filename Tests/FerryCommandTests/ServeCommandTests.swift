@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// The command takes it, too.
+    /// The command accepts it, too.
     @Test func theCommandReadsTheExample() throws {
         let path = PlanSchema.folder + "/Examples/Serve/faults.json"
         let process = try ChildProcess([FerryProgram.path, "serve", "--until-eof", "--script", path])

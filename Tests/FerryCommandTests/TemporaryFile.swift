@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// A file that goes with this object.
+/// A file that is removed with this object.
 final class TemporaryFile {
     let path: String
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// What came from a server or a file commands no terminal.
+/// Text from a server or a file never controls the terminal.
 @Suite(.timeLimit(.minutes(2))) struct TerminalCommandTests {
     @Test func textIsOneLineWithoutCommands() {
         #expect(Main.oneLine("a\u{1B}[31m\n\u{7F}\u{9B}31m\u{2028}\u{2029}") == "a?[31m???31m??")

@@ -2,10 +2,10 @@ import CAllocations
 import FerryJSON
 import Testing
 
-/// What a document costs in allocations once the pool of parsers is warm: they are counted, not timed.
+/// The number of allocations for a document once the pool of parsers is warm: counted, not timed.
 @Suite(.enabled(if: allocations_are_counted())) struct AllocationTests {
     private static let spare = 64
-    /// With room behind it, as bodies have it.
+    /// With padding after it, like bodies.
     private static func padded(_ text: String) -> [UInt8] {
         Array(text.utf8) + [UInt8](repeating: 0, count: spare)
     }
@@ -22,7 +22,7 @@ import Testing
     ]
     private static let schema: JSONSchema = [user]
 
-    /// Those of one call, on the average of a thousand; the first calls warm up.
+    /// The allocations of one call, averaged over a thousand; the first calls warm up.
     private func allocations(_ body: () throws -> Void) rethrows -> Double {
         for _ in 0..<10 { try body() }
         let before = allocations_of_thread()
@@ -57,7 +57,7 @@ import Testing
     @Test func aTextThatIsRefusedAtItsEndNeedsNoMoreThanOthers() {
         withText(Self.padded("[" + String(repeating: "1,", count: 500) + "1.1.1]")) { text in
             let count = allocations { #expect((try? JSON(parsing: text, spare: Self.spare)) == nil) }
-            // The parser makes a copy of each number that stands alone.
+            // The parser copies each number that is a whole document.
             #expect(count < 1000)
         }
     }

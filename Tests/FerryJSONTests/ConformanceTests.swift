@@ -1,9 +1,10 @@
 import FerryJSON
 import Testing
 
-/// What a JSON parser must accept, must refuse, or may treat as it likes (RFC 8259); here it is written down which.
+/// The texts that a JSON parser must accept, must refuse, or may treat as it likes (RFC 8259); for the last, the choice
+/// is fixed here.
 @Suite struct ConformanceTests {
-    @Test("A text of the grammar is accepted, and says the same once written again", arguments: Corpus.accepted)
+    @Test("A text of the grammar is accepted, and has the same value when written again", arguments: Corpus.accepted)
     func accepted(_ text: String) throws {
         let json = try JSON(parsing: text)
         #expect(try JSON(parsing: json.description) == json)
@@ -16,13 +17,13 @@ import Testing
         #expect((0...text.utf8.count).contains(error?.offset ?? -1))
     }
 
-    @Test("Bytes that are not UTF-8 are refused at the first that is wrong", arguments: Corpus.notUTF8)
+    @Test("Bytes that are not UTF-8 are refused at the first invalid one", arguments: Corpus.notUTF8)
     func notUTF8(_ sample: Corpus.Bytes) {
         let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: sample.bytes) }
         #expect(error == JSONSyntaxError(reason: .invalidUTF8, offset: sample.offset))
     }
 
-    @Test("Where the grammar leaves a choice, it is made as written here", arguments: Corpus.chosen)
+    @Test("Where the grammar allows a choice, the documented one is made", arguments: Corpus.chosen)
     func chosen(_ sample: Corpus.Choice) throws {
         #expect(try JSON(parsing: sample.text).description == sample.written)
     }

@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(
-        "The error says where",
+        "The error names the place",
         arguments: [
             (#""id":2"#, #""id":"x""#, "$.questions[1].id: expected integer, found string"),
             (#""id":2,"#, "", "$.questions[1].id: expected Int, found nothing"),

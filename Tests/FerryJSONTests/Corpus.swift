@@ -1,6 +1,6 @@
 import Testing
 
-/// Texts that a JSON parser is tried with.
+/// Texts for testing a JSON parser.
 enum Corpus {
     struct Bytes: Sendable, CustomTestStringConvertible {
         let bytes: [UInt8]

@@ -5,7 +5,7 @@ import Testing
     private func parsed(_ text: String) throws -> JSON { try JSON(parsing: text) }
 
     @Test(
-        "Equal values have one hash",
+        "Equal values have equal hashes",
         arguments: [
             ("1", "1.0"), ("100", "1e2"), ("-0", "0.0"), ("18446744073709551615", "18446744073709551615"),
             (#""é""#, #""\u00e9""#), (#"{"a":1,"b":2}"#, #"{ "b":2.0, "a":1 }"#), (#"{"a":1,"a":2}"#, #"{"a":2}"#),

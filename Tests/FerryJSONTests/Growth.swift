@@ -1,6 +1,6 @@
 import Foundation
 
-/// What one run takes of the processor, in nanoseconds, on this thread alone.
+/// The CPU time of one run in nanoseconds, on this thread alone.
 private func cost(_ body: () throws -> Void) throws -> Double {
     func now() -> Double {
         var time = timespec()
@@ -12,13 +12,13 @@ private func cost(_ body: () throws -> Void) throws -> Double {
     return now() - start
 }
 
-/// How many times as much eight times the size costs, the least of three runs each: 8 where time is linear, 64 where it
-/// is the square. `prepare` makes what is run.
+/// The factor in cost for eight times the size, as the minimum of three runs each: 8 for linear time, 64 for quadratic
+/// time. `prepare` makes the action to run.
 func growthOfEightfold(_ size: Int, _ prepare: (Int) throws -> () throws -> Void) throws -> Double {
     let (small, large) = (try prepare(size), try prepare(8 * size))
     let costs = try [small, large].map { body in try (0..<3).map { _ in try cost(body) }.min()! }
     return costs[1] / costs[0]
 }
 
-/// Between linear time and its square, for `growthOfEightfold`.
+/// Between linear and quadratic time, for `growthOfEightfold`.
 let mostGrowth = 28.0

@@ -16,7 +16,7 @@ import Testing
         #expect(throws: JSONSyntaxError.self) { try JSON(parsing: String(repeating: #"{"a":"#, count: 1_000_000)) }
     }
 
-    /// The innermost container counts whether or not something is in it, and wherever the deepest one stands.
+    /// The innermost container counts whether or not it is empty, and wherever the deepest one is.
     @Test(arguments: ["[]", "{}", "[1]", #"{"a":1}"#, "[1,[]]"])
     func anEmptyContainerCountsToo(_ innermost: String) throws {
         let levels = innermost == "[1,[]]" ? 2 : 1
@@ -29,7 +29,7 @@ import Testing
             let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: text(1024)) }
             #expect(error?.reason == .tooDeep)
             #expect(error?.offset == open.utf8.count * 1023 + (levels == 2 ? -open.utf8.count + 3 : 0))
-            // The parser that refused it goes back to the pool as it was.
+            // The parser that refused it returns to the pool unchanged.
             #expect(throws: JSONSyntaxError.self) { try JSON(parsing: text(1024)) }
             #expect(try JSON(parsing: text(1023)).bytes().count > 1023)
         }
@@ -44,7 +44,7 @@ import Testing
         #expect(value.double == 0x1p64 && value.int == nil)
         let error = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: text(1024)) }
         #expect(error == JSONSyntaxError(reason: .tooDeep, offset: 1023))
-        // In the place of the deepest level, and before a wrong number, which is told instead.
+        // At the deepest level, and before an invalid number, which is reported instead.
         #expect(try JSON(parsing: "[\(text(1022)),99999999999999999999]")[1]?.double == 1e20)
         let wrong = #expect(throws: JSONSyntaxError.self) { try JSON(parsing: "[\(text(1022)),01]") }
         #expect(wrong == JSONSyntaxError(reason: .invalidNumber, offset: 2 * 1022 + 22))
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "What is wrong is named, with the offset where it begins",
+        "An error is named, with the offset where it begins",
         arguments: [
             ("", .empty, 0), ("  \n ", .empty, 4), (#"{"a":"b}"#, .unterminatedString, 8),
             ("[\"a\u{1}b\"]", .controlCharacter, 3),
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test(
-        "Half of a surrogate pair is refused in keys and values, wherever it stands",
+        "A lone surrogate is refused in keys and values, wherever it is",
         arguments: [
             #"\ud800"#, #"\udc00"#, #"\ud800\ud800"#, #"\udc00\ud800"#, #"\ud83d\u0041"#, #"\ud83dx"#, #"\ud83d\"#,
             #"\uD83D\n"#,

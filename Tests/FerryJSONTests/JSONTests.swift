@@ -121,7 +121,7 @@ import Testing
             #expect(throws: JSONMismatch.self) { try json.value("b", as: Int.self) }
         }
         #expect(try JSON(parsing: "-18446744073709551616").double == -0x1p64)
-        // The nearest double, by all of the digits: one above the middle between two.
+        // The nearest double, considering all digits: one above the middle between two.
         #expect(try JSON(parsing: "36893488147419107329").double == 0x1.0000000000001p65)
     }
 

@@ -1,8 +1,7 @@
 import FerryJSON
 import Testing
 
-/// What a document may do to whoever checks or compares it: no choice of its keys and texts takes the square of its
-/// size.
+/// No choice of keys and texts in a document makes checking or comparing it take quadratic time.
 @Suite struct LinearTimeTests {
     private func members(_ keys: some Sequence<String>, _ value: String) -> String {
         keys.map { "\"\($0)\":\(value)" }.joined(separator: ",")

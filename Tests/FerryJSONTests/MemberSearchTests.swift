@@ -1,13 +1,13 @@
 import FerryJSON
 import Testing
 
-/// A search for a member begins where the last one ended: nobody may notice.
+/// A search for a member starts where the last one ended, which must not be noticeable.
 @Suite struct MemberSearchTests {
     private func object(_ keys: [String]) throws -> JSON {
         try JSON(parsing: "{" + keys.enumerated().map { "\(JSON($1)): \($0)" }.joined(separator: ",") + "}")
     }
 
-    /// What every member has to be: the last one of its key.
+    /// The expected result for every member: the last one with its key.
     private func expectAll(_ keys: [String], in json: JSON, by order: [Int]) {
         for index in order {
             let key = keys[index]
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// A parser that comes from the pool brings no note of its last document.
+    /// A parser from the pool keeps no note of its last document.
     @Test func documentsDoNotKnowOfOneAnother() throws {
         for _ in 0..<100 {
             do {
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    /// Against a search that is not clever, by documents made at random from few keys.
+    /// Compared with a simple search, on random documents with few keys.
     @Test func randomObjects() throws {
         var random = SystemRandomNumberGenerator()
         let names = [
@@ -101,8 +101,8 @@ import Testing
         }
     }
 
-    /// Objects with random differences, searched one after the other. Each search is compared with one that goes
-    /// through all members.
+    /// Objects with random differences, searched one after another. Each search is compared with one that goes through
+    /// all members.
     @Test func objectsThatAreAlmostAlikeAreToldApart() throws {
         var random = SystemRandomNumberGenerator()
         let values = ["1", "-2.5", "null", "true", "\"text\"", "\"key3\"", "[1,2]", "{\"key1\":1}", "[]", "{}", "\"\""]
@@ -144,7 +144,7 @@ import Testing
         #expect(document.array?.map { $0["member19"]?.int } == [19, 19, nil, 19, nil])
     }
 
-    /// The strings of two objects are the same, one after the other, but not all of them are keys.
+    /// The strings of two objects are the same in sequence, but not all of them are keys.
     @Test func aTextThatReadsLikeAKeyIsNone() throws {
         let numbers = (0..<20).map { "\"m\($0)\":1" }
         var texts = numbers

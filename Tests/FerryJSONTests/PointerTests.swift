@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(
-        "What names nothing is nil",
+        "A pointer to nothing is nil",
         arguments: [
             "foo", "/foo/2", "/foo/-", "/foo/00", "/foo/+1", "/foo/", "/foo/bar", "/x", "/m~n", "/m~2n", "/foo/0/x",
             "//",

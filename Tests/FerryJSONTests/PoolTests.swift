@@ -51,7 +51,7 @@ import Testing
         let before = try Self.residentBytes()
         let json = try JSON(parsing: text)
         let after = try Self.residentBytes()
-        // The string itself, and little else. The sanitizer notes on every eighth byte what it is.
+        // The string itself, and little else. The sanitizer keeps a shadow byte for every eight bytes.
         #if FERRY_ASAN
         let bound = 130 << 20
         #else

@@ -1,7 +1,7 @@
 import FerryJSON
 import Testing
 
-/// `format`, an annotation unless it is asserted.
+/// `format`, which is an annotation unless it is asserted.
 @Suite struct SchemaFormatTests {
     private static let fitting: [(JSONSchema.Format, [String])] = [
         (

@@ -1,7 +1,7 @@
 import FerryJSON
 import Testing
 
-/// Each keyword of JSON Schema, in both drafts: texts that fit, and texts that do not.
+/// Each keyword of JSON Schema, in both drafts: texts that match, and texts that do not.
 @Suite struct SchemaKeywordTests {
     private func fits(_ schema: JSONSchema, _ text: String) throws -> Bool {
         do {
@@ -174,7 +174,7 @@ import Testing
                 #"{"dependencies":{"a":["b"],"c":{"required":["d"]},"e":[]}}"#, [#"{"a":1,"b":1}"#, #"{"e":1}"#],
                 [#"{"a":1}"#, #"{"c":1}"#]
             ),
-            // Nothing counts beside a reference.
+            // Keywords beside a reference are ignored.
             (##"{"$ref":"#/$defs/a","minimum":5,"type":"null","$defs":{"a":{"maximum":9}}}"##, ["4"], ["10"]),
             (##"{"$ref":"#small","definitions":{"x":{"$id":"#small","maximum":9}}}"##, ["9"], ["10"]),
         ] as [(String, [String], [String])])
@@ -199,7 +199,7 @@ import Testing
     }
 
     @Test(
-        "What was missed is named",
+        "The missed keyword is named",
         arguments: [
             (
                 #"{"not":{"type":"null"}}"#, "null",

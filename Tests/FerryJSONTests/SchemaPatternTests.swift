@@ -24,7 +24,7 @@ import Testing
         #expect(!matches(pattern, other))
     }
 
-    /// A long text is searched by another expression, which has to find the same.
+    /// A long text is searched by another expression, which must find the same.
     @Test(
         "A pattern is found in a long text, or not",
         arguments: [
@@ -105,9 +105,9 @@ import Testing
         #expect(!matches(#"^a.\Bb"#, "aéb") && matches(#"\B"#, "") && !matches(#"\B"#, "a"))
     }
 
-    /// What addresses, names, versions and dates are usually written with.
+    /// Usual patterns for addresses, names, versions and dates.
     @Test(
-        "Common patterns are read",
+        "Common patterns are accepted",
         arguments: [
             (
                 #"^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$"#,
@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test(
-        "What cannot be used is an error that says so",
+        "A pattern that cannot be used is an error that says so",
         arguments: [
             ("(?=a)", "look-ahead is not supported"), ("a(?!b)", "look-ahead is not supported"),
             ("(?<=a)b", "look-behind is not supported"), ("(?<!a)b", "look-behind is not supported"),
@@ -185,7 +185,7 @@ import Testing
         #expect(matches(String(repeating: "(", count: 200) + "a" + String(repeating: ")", count: 200), "a"))
     }
 
-    /// RE2 reads these as something else: as flags, quotations, classes and ends of its own.
+    /// RE2 interprets these differently: as flags, quotations, classes and anchors of its own.
     @Test(arguments: ["a", "é", "z", "[", "Q", " ", "\n", "]:"])
     func noSyntaxOfRE2sOwnComesThrough(_ text: String) {
         #expect(
@@ -199,7 +199,7 @@ import Testing
         #expect(!matches("^(a+)+$", String(repeating: "a", count: 5000) + "b"))
     }
 
-    /// Each of them took over half a minute with a matcher that goes back; the limit is far above what RE2 takes.
+    /// Each of them took over half a minute with a backtracking matcher; the limit is far above RE2's time.
     @Test(
         .timeLimit(.minutes(1)),
         arguments: [

@@ -1,7 +1,7 @@
 import FerryJSON
 import Testing
 
-/// References within a document, and what they could do to whoever follows them.
+/// References within a document, and hostile uses of them.
 @Suite struct SchemaReferenceTests {
     private func schema(_ text: String) throws -> JSONSchema { try JSONSchema(document: JSON(parsing: text)) }
 
@@ -103,7 +103,7 @@ import Testing
         #expect(try !fits(tree, #"{"left":{"left":null,"right":{"left":1}}}"#))
     }
 
-    /// 2 to the power of 1,000 ways lead through the document, and through the schema.
+    /// 2 to the power of 1,000 paths lead through the document, and through the schema.
     @Test func noNumberOfWaysTakesExponentialTime() throws {
         let wide = try schema(
             ##"{"anyOf":[{"properties":{"a":{"$ref":"#"}},"type":"object"},{"type":"object","properties":{"a":{"$ref":"#"}}},{"const":1}]}"##
@@ -142,7 +142,7 @@ import Testing
         #expect(try fits(schema(text), "1") && !fits(schema(text), #"{"a":1}"#))
     }
 
-    /// A check that needs too many results is given up, whatever stands above it.
+    /// A check that needs too many results is abandoned, whatever encloses it.
     @Test func aCheckThatTakesTooMuchWorkIsGivenUp() throws {
         let ways = repeatElement(##"{"items":{"$ref":"#/$defs/all"}}"##, count: 40).joined(separator: ",")
         let row = "[" + repeatElement("2", count: 100).joined(separator: ",") + "]"

@@ -8,7 +8,7 @@ import Testing
     ]
     static let good = #"{"nick":"kim","level":1,"tags":["a"],"bio":null,"question":{"id":4,"more":1},"unknown":[]}"#
 
-    /// What the check says, or "fits".
+    /// The result of the check, or "fits".
     private func verdict(_ schema: JSONSchema, _ text: String) throws -> String {
         do {
             try schema.check(JSON(parsing: text))

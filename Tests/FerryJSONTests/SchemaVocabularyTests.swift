@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(
-        "What is not supported is an error that names the keyword and its place",
+        "An unsupported keyword is an error that names it and its place",
         arguments: [
             (##"{"$ref":"#/a"}"##, "$ref", ""),
             (#"{"properties":{"a/b":{"format":1}}}"#, "format", "/properties/a~1b"),

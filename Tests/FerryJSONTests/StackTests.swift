@@ -2,7 +2,7 @@ import FerryJSON
 import Foundation
 import Testing
 
-/// Deep documents on threads with little stack: an error or a result, and never the end of the process.
+/// Deep documents on threads with a small stack: an error or a result, but never the end of the process.
 @Suite struct StackTests {
     private static let deepest = 1023
     private static let arrays = String(repeating: "[", count: deepest) + String(repeating: "]", count: deepest)
@@ -17,7 +17,7 @@ import Testing
     private static let trees =
         String(repeating: #"{"a":["#, count: deepest / 2) + "{}" + String(repeating: "]}", count: deepest / 2)
 
-    /// Runs `body` on a thread with so many kilobytes of stack, and waits for it.
+    /// Runs `body` on a thread with this many kilobytes of stack, and waits for it.
     private func onStack(of kilobytes: Int, _ body: @escaping @Sendable () throws -> Void) throws {
         let done = DispatchSemaphore(value: 0)
         let failure = Failure()
@@ -31,7 +31,7 @@ import Testing
         if let error = failure.error { throw error }
     }
 
-    /// Written before the semaphore is signalled, and read after it was.
+    /// Written before the semaphore is signalled, and read afterwards.
     private final class Failure: @unchecked Sendable { var error: (any Error)? }
 
     @Test(arguments: ["[", #"{"a":"#, #"[{"a":"#])
@@ -49,7 +49,7 @@ import Testing
 
     @Test(arguments: [arrays, objects])
     func whatIsJustNotTooDeepIsReadOnASmallStack(_ text: String) throws {
-        // Compiled here: that is as deep as the schema, which is the application's own.
+        // Compiled on this thread: its depth is that of the schema, which is the application's own.
         let schema = Self.deepSchema
         try? schema.check(1)
         try onStack(of: 64) {
@@ -68,7 +68,8 @@ import Testing
         depth % 2 == 0 ? [schema] : .anyOf(.string, schema)
     }
 
-    /// A recursive schema goes as deep as the document, if the stack suffices; else it says so, also within `not`.
+    /// A recursive schema goes as deep as the document if the stack suffices; otherwise it reports that, also within
+    /// `not`.
     @Test(arguments: [64, 256, 8192], [arrays, objects])
     func aRecursiveSchemaEndsWithAnErrorNotACrash(_ kilobytes: Int, _ text: String) throws {
         let rule = ##"{"items":{"$ref":"#/$defs/n"},"properties":{"a":{"allOf":[{"$ref":"#/$defs/n"}]}}}"##
@@ -119,7 +120,7 @@ import Testing
         }
     }
 
-    /// Types that hold others of their kind are made by recursion, for as long as there is stack.
+    /// Types that contain others of their kind are made by recursion, as long as there is stack.
     @Test(arguments: [64, 128, 512, 8192]) func recursionEndsWithAnErrorNotACrash(_ kilobytes: Int) throws {
         try onStack(of: kilobytes) {
             let json = try JSON(parsing: Self.trees)

@@ -96,7 +96,7 @@ import Testing
     @Test func workShowsAsAShare() {
         let start = CPUShare.Reading()
         let used = ProcessUsage.now
-        // A share of what was used, however little the machine gives.
+        // A share of what was used, however fast the machine is.
         while true {
             let so = ProcessUsage.now - used
             if so.user + so.system > 50_000 { break }

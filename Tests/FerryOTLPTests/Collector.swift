@@ -5,7 +5,7 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// A collector that keeps what it was sent.
+/// A collector that keeps the exports it receives.
 final class Collector: Sendable {
     let server: LoopbackServer
     private let bodies = Mutex<[(path: String, body: [UInt8])]>([])
@@ -18,7 +18,7 @@ final class Collector: Sendable {
         }
     }
 
-    /// An exporter that sends nothing unless it is told to.
+    /// An exporter that only sends when the test says so.
     func exporter(_ change: (inout OTLPConfiguration) -> Void = { _ in }) -> OTLPExporter {
         var configuration = OTLPConfiguration(serviceName: "shop")
         configuration.endpoint = server.baseURL + "/otlp"
@@ -43,7 +43,7 @@ final class Collector: Sendable {
         }
     }
 
-    /// Points of the histogram in the last document of metrics.
+    /// The points of the histogram in the last document of metrics.
     var points: [JSON] {
         get throws {
             let metric = try documents("metrics").last?["resourceMetrics"]?[0]?["scopeMetrics"]?[0]?["metrics"]?[0]
@@ -73,7 +73,7 @@ func attributeValue(_ name: String, in json: JSON) -> String? {
         ?? found?["value"]?["boolValue"]?.bool.map { "\($0)" }
 }
 
-/// An agent of a service that is observed.
+/// An agent of an observed service.
 func observed(_ exporter: OTLPExporter) -> NetworkAgent {
     var configuration = NetworkConfiguration()
     configuration.observers = [exporter]

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("OTLPExporter: exports", .timeLimit(.minutes(1)))
 struct OTLPExportTests {
-    /// A collector that gives these statuses in turn, and then 200.
+    /// A collector that responds with these statuses in turn, and then with 200.
     private func collector(_ statuses: [Int]) throws -> LoopbackServer {
         let server = try LoopbackServer()
         let left = Mutex(statuses)
@@ -148,7 +148,7 @@ struct OTLPExportTests {
         }
         try await run(exporter, 6)
         await exporter.flush()
-        // One batch was tried; the others wait for the next time, and are let go with the exporter.
+        // One batch was tried; the others wait for the next time, and are freed with the exporter.
         #expect(exporter.statistics.figures == statistics(dropped: 2, failed: 1))
         await exporter.shutdown()
         #expect(exporter.statistics.figures == statistics(dropped: 6, failed: 2))

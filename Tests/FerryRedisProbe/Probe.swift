@@ -2,10 +2,10 @@ import Ferry
 import FerryRedis
 import Glibc
 
-/// A process of its own for the tests of the store in Redis: `FerryRedisProbe SOCKET BASE RUNS`.
+/// A separate process for the tests of the store in Redis: `FerryRedisProbe SOCKET BASE RUNS`.
 ///
-/// It asks BASE for 50 items, some tasks at once, and shares the answers by Redis. After each round it tells BASE how
-/// far it is; the answer says whether it goes on. With RUNS it ends after so many.
+/// It requests 50 items from BASE with some tasks at once, and shares the responses through Redis. After each round it
+/// reports its progress to BASE, whose response says whether to continue. With RUNS it ends after that many.
 @main
 struct Probe {
     private struct Item: Request {
@@ -29,13 +29,13 @@ struct Probe {
         let arguments = CommandLine.arguments
         guard arguments.count == 4, let runs = Int(arguments[3]) else { exit(2) }
         var redis = RedisConfiguration(unixSocket: arguments[1])
-        // A machine of two cores runs ten of these.
+        // A machine with two cores runs ten of these.
         (redis.timeout, redis.writeTimeout) = (.seconds(5), .seconds(5))
         (redis.pause, redis.longestPause) = (.milliseconds(20), .milliseconds(100))
         redis.lease = .seconds(20)
         var configuration = NetworkConfiguration(baseURL: arguments[2])
         configuration.cache = CacheConfiguration { [redis] in RedisCacheStorage(redis) }
-        // Every hit is one of Redis.
+        // Every hit comes from Redis.
         configuration.cache?.memoryBytes = 0
         let agent = NetworkAgent(configuration: configuration)
         // Done, hits, failed, wrong.
@@ -54,7 +54,7 @@ struct Probe {
         print(figures.map(String.init).joined(separator: " "))
     }
 
-    /// Some tasks at once; the sums of what they report.
+    /// Some tasks at once; returns the sums of their reports.
     @concurrent
     private static func round(from start: Int, _ agent: NetworkAgent) async -> [Int] {
         let share = roundRuns / tasks

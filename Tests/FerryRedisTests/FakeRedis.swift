@@ -2,17 +2,17 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A server on loopback that understands what the storage says, and answers as a script has it.
+/// A server on loopback that understands the storage's commands, and replies by a script.
 final class FakeRedis: Sendable {
-    /// What becomes of a command.
+    /// How a command is handled.
     enum Answer: Sendable {
-        /// As an honest server has it.
+        /// Like a correct server.
         case honest
         case bytes([UInt8])
-        /// Nothing is answered.
+        /// Without any reply.
         case silence
         case close
-        /// So much, and then for ever the same byte.
+        /// This much of the reply, and then the same byte for ever.
         case endless([UInt8], UInt8)
 
         static func text(_ text: String) -> Answer { .bytes(Array(text.utf8)) }
@@ -56,19 +56,19 @@ final class FakeRedis: Sendable {
 
     func script(_ script: @escaping @Sendable ([String]) -> Answer) { state.withLock { $0.script = script } }
 
-    /// All that came, without the names' digests if they are not asked for.
+    /// All commands received, without the names' digests if they are not asked for.
     var commands: [[String]] { state.withLock { $0.commands } }
     func count(_ name: String) -> Int { commands.count { $0.first == name } }
     var names: [String] { state.withLock { $0.values.keys.sorted() } }
     var connections: Int { state.withLock { $0.sockets.count } }
 
-    /// What stands under a name.
+    /// The value stored under a name.
     subscript(name: String) -> [UInt8]? {
         get { state.withLock { $0.values[name] } }
         set { state.withLock { $0.values[name] = newValue } }
     }
 
-    /// Closes what is open, and listens no longer.
+    /// Closes open connections, and stops listening.
     func stop() {
         let sockets = state.withLock { state in
             state.isStopped = true
@@ -138,7 +138,7 @@ final class FakeRedis: Sendable {
         return true
     }
 
-    // MARK: An honest server
+    // MARK: A correct server
 
     static func bulk(_ bytes: [UInt8]) -> [UInt8] { Array("$\(bytes.count)\r\n".utf8) + bytes + Array("\r\n".utf8) }
 

@@ -1,7 +1,7 @@
 #if FERRY_TSAN
 @testable import FerryCache
 
-/// Shadows `Synchronization.Mutex` in this module, in builds for the thread sanitizer only; FerryCache says why.
+/// Shadows `Synchronization.Mutex` in this module, in builds for the thread sanitizer only; see FerryCache.
 struct Mutex<Value: ~Copyable>: ~Copyable, Sendable {
     private let base: FerryCache.Mutex<Value>
 

@@ -15,7 +15,7 @@ import Testing
         var headers = Headers()
     }
 
-    /// Without memory in front: every hit is one of Redis.
+    /// Without the cache in memory: every hit comes from Redis.
     private func agent(
         _ stub: StubTransport, _ change: (inout RedisConfiguration) -> Void = { _ in }
     ) -> NetworkAgent {
@@ -125,7 +125,7 @@ import Testing
             var deadline: Duration? { .milliseconds(200) }
             var cachePolicy: CachePolicy { .timeToLive(.seconds(60)) }
         }
-        // Somebody has it for ever.
+        // Another process holds it for ever.
         server.script { $0.contains("NX") ? .text("$-1\r\n") : .honest }
         let agent = agent(counting()) { $0.lease = .seconds(1000) }
         let error = await #expect(throws: RequestError.self) { try await agent.send(Urgent()) }

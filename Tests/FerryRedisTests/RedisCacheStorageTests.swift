@@ -43,7 +43,7 @@ import Testing
         let storage = RedisCacheStorage(
             patient(server.path) { ($0.user, $0.password, $0.database) = ("kim", "secret", 3) })
         #expect(await storage.absence(key(1)) == .notFound)
-        // The other connection, which hears of removals, may begin meanwhile.
+        // The other connection, which listens for removals, may start meanwhile.
         let commands = server.commands.prefix { $0[0] != "GET" }
         #expect(commands.first == ["AUTH", "kim", "secret"] && commands.contains(["SELECT", "3"]))
         await storage.close()
@@ -65,7 +65,7 @@ import Testing
             patient(server.path) { ($0.maxEntryBytes, $0.maxQueuedBytes) = (2000, 1000) })
         #expect(await !storage.write(entry(7, count: 2000), under: key(1)))
         #expect(storage.counts.refused == 1)
-        // The first has all of the room, and is not answered.
+        // The first uses all of the room, and gets no reply.
         storage.write(entry(7, count: 1500), under: key(1), nil)
         #expect(await !storage.write(entry(7, count: 100), under: key(2)))
         #expect(storage.counts.dropped == 1)
@@ -147,7 +147,7 @@ import Testing
         let (one, other) = (RedisCacheStorage(patient(server.path)), RedisCacheStorage(patient(server.path)))
         for storage in [one, other] {
             _ = await storage.read(key(1))
-            // Of what was before the subscription nobody knows.
+            // Removals before the subscription are unknown.
             #expect(await storage.hears())
         }
         #expect(await one.remove(key(1)))

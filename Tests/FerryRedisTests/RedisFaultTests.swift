@@ -15,7 +15,7 @@ import Testing
         return FakeRedis.bulk(record)
     }
 
-    /// What an answer to a look must not be.
+    /// Replies to a lookup that are invalid.
     static let lies: [(name: String, answer: FakeRedis.Answer)] = [
         ("a number", .text(":1\r\n")), ("a status", .text("+OK\r\n")), ("an empty array", .text("*0\r\n")),
         ("an array", .text("*2\r\n$1\r\na\r\n$1\r\nb\r\n")), ("no text", .text("$0\r\n\r\n")),
@@ -56,7 +56,7 @@ import Testing
         let counts = storage.counts
         #expect(counts.corrupt == 1 || !counts.faults.isEmpty, "\(lie.name): \(counts)")
         if isHalf { return server.stop() }
-        // The next look is not answered by what is left of it.
+        // The rest of a reply is not taken for that of the next lookup.
         #expect(await storage.byte(key(2)) == 8, "\(lie.name)")
         await storage.close()
         server.stop()
@@ -89,7 +89,7 @@ import Testing
         for _ in 0..<3 { #expect(await storage.absence(key(1)) == .unavailable) }
         #expect(ContinuousClock.now - start >= .milliseconds(150))
         #expect(storage.counts.faults == [.timeout: 3] && storage.counts.isDisabled)
-        // Long since every look is over at once, and Redis hears of none.
+        // By now every lookup ends at once, without a command to Redis.
         for _ in 0..<1000 { #expect(await storage.absence(key(1)) == .unavailable) }
         #expect(await !storage.write(entry(7), under: key(1)))
         #expect(server.count("GET") <= 3 && server.count("SET") == 0)
@@ -102,7 +102,7 @@ import Testing
         let storage = RedisCacheStorage(
             patient(server.path) { ($0.timeout, $0.maxFailures) = (.milliseconds(100), 1000) })
         for number in 0..<3 { server["ferry:1:" + key(number).name] = entry(UInt8(number)).record(for: key(number)) }
-        // The first is answered together with the second.
+        // The first gets its reply together with the second.
         server.script { words in
             guard words[0] == "GET" else { return .honest }
             if words[1].hasSuffix(key(0).name) { return .silence }
@@ -188,7 +188,7 @@ import Testing
         while await storage.absence(key(2)) != .notFound { #expect(await storage.byte(key(0)) == nil) }
         #expect(await storage.absence(key(0)) == .notFound)
         #expect(next.names == ["ferry:1:" + key(1).name])
-        // And what is written from then on is found.
+        // Entries written from then on are found.
         #expect(await storage.write(entry(9), under: key(0)))
         #expect(await storage.byte(key(0)) == 9)
         await storage.close()

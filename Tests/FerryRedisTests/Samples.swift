@@ -52,7 +52,7 @@ extension CacheStorage {
 
     func close() async { await withCheckedContinuation { continuation in close { continuation.resume() } } }
 
-    /// The byte that an entry is full of.
+    /// The byte that fills an entry.
     func byte(_ key: CacheKey) async -> UInt8? {
         guard case .found(let entry) = await read(key) else { return nil }
         return entry.withBody { body in body.allSatisfy { $0 == body.first } ? body.first : nil }
@@ -63,7 +63,7 @@ extension CacheStorage {
         return absence
     }
 
-    /// Whether it hears of removals, which come some time.
+    /// Whether it receives removals, which arrive with a delay.
     func hears() async -> Bool {
         for _ in 0..<20_000 {
             var hears = false

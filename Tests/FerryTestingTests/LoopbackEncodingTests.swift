@@ -6,7 +6,7 @@ import Testing
 extension LoopbackTests {
     @Suite("LoopbackServer: compressed bodies", .timeLimit(.minutes(1)))
     struct LoopbackEncodingTests {
-        /// Undone by the zlib that the server has brought into the process; nil when it finds a fault.
+        /// Decoded with the zlib that the server has loaded into the process; nil if it reports an error.
         private func gunzip(_ bytes: [UInt8]) throws -> [UInt8]? {
             typealias Pointer = UnsafeMutableRawPointer
             typealias Open = @convention(c) (UnsafePointer<CChar>?, UnsafePointer<CChar>?) -> Pointer?

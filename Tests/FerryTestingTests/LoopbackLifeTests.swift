@@ -112,7 +112,7 @@ extension LoopbackTests {
                 }
             }
             #expect(result == -1 && errno == EINPROGRESS)
-            // That nothing happens can only be seen by waiting for it.
+            // Only waiting can show that nothing happens.
             var look = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             #expect(poll(&look, 1, 200) == 0)
         }

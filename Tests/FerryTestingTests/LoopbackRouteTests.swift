@@ -141,7 +141,7 @@ extension LoopbackTests {
             #expect(start.duration(to: clock.now) >= .milliseconds(60))
         }
 
-        /// A clock of whole milliseconds ends some of so many early.
+        /// A clock in whole milliseconds ends some of them early.
         @Test func aDelayIsNeverShorterThanItSays() async throws {
             let server = try LoopbackServer()
             let client = try RawClient(port: server.port)

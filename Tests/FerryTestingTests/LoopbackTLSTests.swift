@@ -60,7 +60,7 @@ extension LoopbackTests {
             let client = try await connect(server)
             let body = LoopbackServer.pattern(0..<200_000)
             let head = "POST /echo/body HTTP/1.1\r\nContent-Length: \(body.count)\r\n\r\n"
-            // Less than the buffers on the way hold: libssl does not read and write one connection at once.
+            // Less than the buffers between hold, because libssl does not read and write one connection at once.
             try await client.send(Array(head.utf8) + body)
             #expect(try await client.readResponse().body == body)
         }

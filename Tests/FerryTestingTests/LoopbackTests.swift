@@ -1,5 +1,5 @@
 import Testing
 
-/// All tests of the loopback server, one after the other: some of them count the descriptors of the process.
+/// All tests of the loopback server, run one after another: some of them count the descriptors of the process.
 @Suite("Loopback", .serialized)
 enum LoopbackTests {}

@@ -13,14 +13,14 @@ struct SocketError: Error, CustomStringConvertible {
 }
 
 /// Runs a blocking call on a thread of its own, so that the tasks of handlers keep theirs. A new serial queue gets a
-/// thread at once; the global ones get theirs slowly once some are blocked, one a second.
+/// thread at once. The global queues get theirs slowly once some are blocked, one a second.
 func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
         DispatchQueue(label: "blocking").async { continuation.resume(with: Result(catching: body)) }
     }
 }
 
-/// A TCP client that does what it is told, byte by byte. Every call gives up after ten seconds.
+/// A TCP client that tests control byte by byte. Every call gives up after ten seconds.
 final class RawClient: Sendable {
     let descriptor: Int32
 
@@ -83,19 +83,19 @@ final class RawClient: Sendable {
         }
     }
 
-    /// Up to `limit` bytes as they come; empty at the end.
+    /// Up to `limit` bytes as they arrive; empty at the end.
     func receive(_ limit: Int = 65_536) async throws -> [UInt8] {
         try await blocking { [descriptor] in
             var bytes = [UInt8](repeating: 0, count: limit)
             var count = -1
-            // A process that was stopped and goes on finds a call with a time limit interrupted.
+            // In a process that was stopped and continues, a call with a time limit is interrupted.
             repeat { count = recv(descriptor, &bytes, limit, 0) } while count < 0 && errno == EINTR
             guard count >= 0 else { throw SocketError("recv") }
             return Array(bytes.prefix(count))
         }
     }
 
-    /// Exactly so many bytes.
+    /// Exactly this many bytes.
     func receive(exactly count: Int) async throws -> [UInt8] {
         var all: [UInt8] = []
         while all.count < count {
@@ -128,7 +128,7 @@ final class RawClient: Sendable {
         }
     }
 
-    /// One request on this connection and its answer.
+    /// Sends one request on this connection and returns its response.
     func exchange(_ request: String, toHead: Bool = false) async throws -> RawResponse {
         try await send(request)
         return try await readResponse(toHead: toHead)
@@ -139,7 +139,7 @@ final class RawClient: Sendable {
     }
 }
 
-/// A response with its framing undone.
+/// A response without its framing.
 struct RawResponse: Sendable {
     var statusLine: String
     var fields: [(name: String, value: String)] = []
@@ -189,7 +189,7 @@ struct RawResponse: Sendable {
     }
 }
 
-/// How many descriptors of this process are open.
+/// The number of open descriptors of this process.
 func openDescriptors() -> Int {
     guard let directory = opendir("/proc/self/fd") else { return -1 }
     defer { closedir(directory) }
@@ -198,7 +198,7 @@ func openDescriptors() -> Int {
     return count
 }
 
-/// Room for a thousand connections, both ends in this process.
+/// Raises the limit to a thousand connections, with both ends in this process.
 func raiseDescriptorLimit() {
     var limit = rlimit()
     getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

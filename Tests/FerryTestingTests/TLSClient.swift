@@ -1,12 +1,12 @@
 import Glibc
 
-/// A TLS client over a `RawClient`, by the libssl that the server has brought into the process: the functions are
+/// A TLS client over a `RawClient`, with the libssl that the server has loaded into the process: the functions are
 /// found by name, so that tests need no module of their own.
 ///
 /// `@unchecked Sendable` is true because every call is awaited before the next is made.
 final class TLSClient: @unchecked Sendable {
     struct HandshakeError: Error {
-        /// `X509_V_ERR_…`, 0 when the certificate was not the reason.
+        /// `X509_V_ERR_…`, 0 if the certificate was not the reason.
         var verifyResult: Int
     }
 
@@ -51,8 +51,8 @@ final class TLSClient: @unchecked Sendable {
         Self.find("SSL_CTX_free", Free.self)(context)
     }
 
-    /// Calls libssl on a thread of its own. What an earlier call left in that thread's queue of errors would be taken
-    /// for the fault of this one (SSL_get_error(3)).
+    /// Calls libssl on a thread of its own. An error that an earlier call left in that thread's queue would be taken
+    /// for one of this call (SSL_get_error(3)).
     private func calling<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await blocking {
             typealias Clear = @convention(c) () -> Void
@@ -73,7 +73,7 @@ final class TLSClient: @unchecked Sendable {
         }
     }
 
-    /// What ALPN agreed to; nil without.
+    /// The protocol chosen by ALPN; nil without.
     var agreedProtocol: String? {
         typealias Get = @convention(c) (Pointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, Pointer?) -> Void
         var bytes: UnsafePointer<UInt8>?

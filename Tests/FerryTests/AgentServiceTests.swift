@@ -13,7 +13,7 @@ import Testing
         await stub.waitForHeld(1)
         service.cancel()
         #expect(await eventually { agent.core.isClosed })
-        // What is in flight has its grace.
+        // A running request gets its grace.
         stub.releaseAll()
         #expect(await run.value == nil)
         try await service.value
@@ -25,7 +25,7 @@ import Testing
         let service = Task { try await agent.run() }
         await agent.shutdown()
         try await service.value
-        // And at once of one that is shut down.
+        // It returns at once for an agent that is shut down.
         try await agent.run()
     }
 
@@ -37,7 +37,7 @@ import Testing
         await stub.waitForHeld(1)
         let shutdown = Task { await agent.shutdown(grace: .seconds(3600)) }
         #expect(await eventually { agent.core.isClosed })
-        // Time for a grace of nothing to end.
+        // Time for a grace of zero to end.
         #expect(await !eventually(within: .milliseconds(50)) { stub.events.contains(.shutdown) })
         stub.releaseAll()
         #expect(await run.value == nil)

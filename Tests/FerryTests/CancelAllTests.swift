@@ -5,7 +5,7 @@ import FerryTransport
 import Synchronization
 import Testing
 
-/// A request that says when its processing begins, and waits there where it is told to.
+/// A request that reports when its processing starts, and can be made to wait there.
 struct Halting: Request {
     let entered: Gate
     var gate: DispatchSemaphore?
@@ -18,21 +18,21 @@ struct Halting: Request {
     }
 }
 
-/// What `cancelAll` finds: every run whose result has not been delivered.
+/// `cancelAll` finds every run whose result has not been delivered.
 @Suite(.timeLimit(.minutes(2))) struct CancelAllTests {
-    /// How a run comes to its answer.
+    /// How a run gets its response.
     enum Course: CaseIterable {
-        /// By one plain transfer.
+        /// With one plain transfer.
         case plain
-        /// By one that is sent again.
+        /// After a retry.
         case retried
-        /// By code of the application's.
+        /// From code of the application.
         case adapted
-        /// By the cache.
+        /// From the cache.
         case cached
     }
 
-    @Test("A run that was processed and not yet delivered ends cancelled", arguments: Course.allCases)
+    @Test("A run that was processed but not yet delivered ends cancelled", arguments: Course.allCases)
     func processed(course: Course) async throws {
         var configuration = NetworkConfiguration.test
         var answers = [StubTransport.Answer.response()]
@@ -66,7 +66,7 @@ struct Halting: Request {
         #expect(outcomes.map(\.count) == [1, 1])
     }
 
-    @Test("A run whose answer waits for its processing is not sent again", arguments: [nil, "mine"])
+    @Test("A run whose response waits for its processing is not sent again", arguments: [nil, "mine"])
     func notSentAgain(tag: String?) async throws {
         var configuration = NetworkConfiguration.test
         configuration.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .zero)
@@ -87,7 +87,7 @@ struct Halting: Request {
         await agent.shutdown()
     }
 
-    /// Runs its jobs on a queue that can be held up.
+    /// Runs its jobs on a queue that can be suspended.
     private final class Holdup: TaskExecutor {
         let queue = DispatchQueue(label: "test.executor")
         private let jobs = Mutex(0)
@@ -100,7 +100,7 @@ struct Halting: Request {
         }
     }
 
-    @Test("A task that is about to go on does not", arguments: [(nil, true), ("mine", true), ("other", false)])
+    @Test("A task that is about to continue does not", arguments: [(nil, true), ("mine", true), ("other", false)])
     func awaited(tag: String?, isMeant: Bool) async throws {
         var configuration = NetworkConfiguration.test
         configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
@@ -111,7 +111,7 @@ struct Halting: Request {
             await code { () throws(RequestError) in try await agent.send(Get(tag: "mine")) }
         }
         await stub.waitForHeld(1)
-        // Behind this nothing of the task runs any more: it waits for its answer.
+        // No job of the task runs after this: it waits for its result.
         await withCheckedContinuation { continuation in executor.queue.async { continuation.resume() } }
         executor.queue.suspend()
         let before = executor.count
@@ -124,7 +124,7 @@ struct Halting: Request {
         await agent.shutdown()
     }
 
-    /// A stub that answers what it holds while it is told of the first cancel.
+    /// A stub that answers the requests it holds when it gets the first cancel.
     private final class Interrupted: Transporting, TransferReceiver {
         let stub: StubTransport
         private let status: Int
@@ -168,7 +168,9 @@ struct Halting: Request {
         var statistics: TransportStatistics { stub.statistics }
     }
 
-    @Test("One that is answered while the others are cancelled does not go on", arguments: [nil, "mine"], [503, 302])
+    @Test(
+        "A run whose response comes while the others are cancelled does not continue", arguments: [nil, "mine"],
+        [503, 302])
     func answeredMeanwhile(tag: String?, status: Int) async throws {
         var configuration = NetworkConfiguration.test
         configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
@@ -183,12 +185,12 @@ struct Halting: Request {
         if let tag { agent.cancelAll(tagged: tag) } else { agent.cancelAll() }
         for task in tasks { #expect(await task.value == .cancelled) }
         #expect(stub.requests.count == 2)
-        // What was cancelled before it began is no business of those that come.
+        // A cancel does not concern later runs.
         #expect(await code { () throws(RequestError) in try await agent.send(Get(tag: "mine")) } == nil)
         await agent.shutdown()
     }
 
-    @Test("What was delivered stays as it is, and nothing is kept of it")
+    @Test("Delivered results stay unchanged, and nothing of them is retained")
     func delivered() async throws {
         let token = AsyncStream<Void>.makeStream()
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))

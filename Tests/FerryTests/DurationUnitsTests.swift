@@ -11,7 +11,7 @@ import Testing
 
     @Test func whatCannotBeCountedIsTheMostThatCan() {
         #expect(Duration.seconds(Int64.max).microseconds == .max && Duration.seconds(Int64.min).microseconds == .min)
-        // The whole seconds can be, and the rest on top of them cannot.
+        // The whole seconds fit, and the rest on top of them does not.
         let edge = Duration.seconds(9_223_372_036_854) + .milliseconds(900)
         #expect(edge.microseconds == .max && (Duration.zero - edge).microseconds == .min)
     }

@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// The documented ways to match an error compile, and match, wherever code of an application stands.
+/// The documented ways to match an error compile, and match, in any code of an application.
 @Suite struct ErrorPatternTests {
     private static let errors: [(RequestError.Code, String)] = [
         (.timeout(.connect), "connect"), (.timeout(.deadline), "timeout"), (.invalidStatusCode(404), "missing"),

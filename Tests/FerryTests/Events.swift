@@ -1,10 +1,10 @@
 import Dispatch
 
-/// Something that tells when it has gone, for what is let go some time after the last call.
+/// An object that reports when it is freed, for objects released some time after the last call.
 final class Token: Sendable {
     private let end: AsyncStream<Void>.Continuation
 
-    /// One whose stream ends with it.
+    /// An object whose stream ends with it.
     init(_ end: AsyncStream<Void>.Continuation) { self.end = end }
 
     deinit { end.finish() }
@@ -15,7 +15,7 @@ extension AsyncStream<Void> {
     func finished() async { for await _ in self {} }
 }
 
-/// Runs jobs one after another, and tells when those so far have come to rest.
+/// Runs jobs one after another, and reports when those so far are idle.
 private final class QueueExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "test.executor")
 
@@ -29,7 +29,7 @@ private final class QueueExecutor: TaskExecutor {
     }
 }
 
-/// A task that has come to its first suspension, or to its end, when this returns.
+/// A task that has reached its first suspension, or its end, when this returns.
 func begun<Value: Sendable>(_ operation: @escaping @Sendable () async -> Value) async -> Task<Value, Never> {
     let executor = QueueExecutor()
     let task = Task(executorPreference: executor) { await operation() }

@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What a reader of the front page would write.
+/// Code as a reader of the front page would write it.
 @Suite struct ExampleTests {
     private struct Profile: Decodable, Sendable {
         var nick: String
@@ -47,7 +47,7 @@ import Testing
             try await agent.send(Fetch(id: 8))
             Issue.record("there is no user 8")
         } catch .invalidStatusCode(404) {
-            // As it should be.
+            // The correct type.
         } catch {
             Issue.record("\(error)")
         }

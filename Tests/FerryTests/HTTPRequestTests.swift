@@ -6,7 +6,7 @@ import Testing
 
 /// Requests without a type of their own, and the agent's methods for them.
 @Suite(.timeLimit(.minutes(1))) struct HTTPRequestTests {
-    /// Answers with what it was asked.
+    /// Responds with the request it received.
     private static let echo = StubTransport { request in
         .response(headers: ["Content-Type": "application/json"], body: #"{"nick": "kim", "level": 3}"#)
     }
@@ -108,7 +108,7 @@ import Testing
         #expect(request.arguments == ["a": 1])
     }
 
-    // MARK: What goes along
+    // MARK: Options
 
     @Test func theAcceptedTypesAreSentAsAccept() async throws {
         let stub = StubTransport { _ in .response(headers: ["Content-Type": "text/csv"], body: "a") }

@@ -160,7 +160,7 @@ import Testing
         for number in 0..<100 {
             agent.start(Get("/\(number)"), on: queue) { result in
                 order.withLock { $0.append(number) }
-                // Whatever is put behind the first callback comes behind all of the turn.
+                // A block queued after the first callback runs after all callbacks of the turn.
                 if number == 0 { queue.async { order.withLock { $0.append(-1) } } }
                 if number == 99 { queue.async { done.take(result) } }
             }

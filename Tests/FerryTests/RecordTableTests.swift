@@ -28,7 +28,7 @@ import Testing
             #expect(table.remove(id) != nil && table.remove(id) == nil)
         }
         #expect(table.count == 0 && table.all.isEmpty)
-        // Their places are taken again by others, who count.
+        // Their slots are reused by others, who count.
         let next = [table.insert("a"), table.insert("b")]
         #expect(table.count == 2 && Set(next).isDisjoint(with: [kept, left, late]))
         #expect(table.remove(next[0]) == "a" && table.count == 1)

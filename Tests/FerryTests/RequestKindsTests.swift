@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// An application's own settings, as a refinement.
+/// An application's own settings, as a refinement of the protocol.
 private protocol ShopRequest: Request {
     var item: Int { get }
 }

@@ -15,7 +15,7 @@ struct Get: Request {
     }
 }
 
-/// A request with every member to be set.
+/// A request with settable members.
 struct Full: Request {
     var path = "/x"
     var baseURL: String?
@@ -109,7 +109,7 @@ final class KeptResult<Value: Sendable>: Sendable {
         }
     }
 
-    /// The error, if it is one.
+    /// The error, if the result is one.
     var error: RequestError? {
         get async { if case .failure(let error) = await result { error } else { nil } }
     }

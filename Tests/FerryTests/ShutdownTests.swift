@@ -143,7 +143,7 @@ import Testing
             await agent.shutdown()
         }
         token = nil
-        // The stub's own turn may still be on its way out.
+        // The stub's own turn may not have returned yet.
         await end.finished()
         #expect(gone == nil)
         #expect(task?.state == .finished)

@@ -1,7 +1,7 @@
 import FerryTransport
 import Synchronization
 
-/// A transport and its receiver, which keeps what came.
+/// A transport and its receiver, which keeps the results.
 final class Collector: TransferReceiver {
     private struct State {
         var ids: UInt64 = 0
@@ -27,7 +27,7 @@ final class Collector: TransferReceiver {
         }
     }
 
-    /// Runs one on the loop of this number.
+    /// Runs a transfer on the loop with this number.
     func run(_ request: TransferRequest, loop: UInt64 = 0) async throws -> TransferResult {
         let id = state.withLock { state in
             state.ids += 1

@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    /// As HTTP writes it.
+    /// In the form of HTTP.
     private func date(_ seconds: time_t) -> String {
         var seconds = seconds
         var parts = tm()
@@ -86,7 +86,7 @@ import Testing
 
     @Test func theJarIsListedFilledAndEmptied() async throws {
         try await withJar { collector, server in
-            // libcurl 8.14 bounds it to 400 days (draft-ietf-httpbis-rfc6265bis).
+            // libcurl 8.14 limits it to 400 days (draft-ietf-httpbis-rfc6265bis).
             let expires = time(nil) + 30 * 86_400
             _ = try await collector.get(
                 server.baseURL + set("a=1; HttpOnly", "b=; Path=/p", "c=3; Expires=" + date(expires)))
@@ -144,7 +144,7 @@ import Testing
                 }
                 try await group.waitForAll()
             }
-            // Fewer than a jar may begin to leave out.
+            // Fewer than the number from which a jar may drop some.
             #expect(collector.transport.cookies.count == 111)
         }
     }
@@ -153,7 +153,7 @@ import Testing
         try await withJar { collector, server in
             let transport = collector.transport
             #expect(!transport.hasCookies)
-            // A server sets one, another beside it, and takes both away.
+            // A server sets one, another beside it, and removes both.
             for (cookies, isFilled) in [
                 (["a=1"], true), (["b=2", "a=2"], true), (["a=; Max-Age=0"], true), (["c; Max-Age=0"], true),
                 (["b=; Max-Age=0"], false), (["d=4; Domain=other.example"], false),
@@ -166,7 +166,7 @@ import Testing
             #expect(transport.hasCookies)
             transport.removeCookies()
             #expect(!transport.hasCookies)
-            // The one that lasts longest expires, and another takes its place.
+            // The cookie that lasts longest expires, and another takes its place.
             let now = Int64(Date.now.timeIntervalSince1970)
             for (name, end) in [("short", now + 1), ("past", now - 10)] {
                 var cookie = TransferCookie(name: name, value: "1", domain: "127.0.0.1")

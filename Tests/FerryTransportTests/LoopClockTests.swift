@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import Testing
 
-/// The clock of a loop, on the loop's thread.
+/// The clock of an event loop, on the loop's thread.
 @Suite(.timeLimit(.minutes(1))) struct LoopClockTests {
     /// The monotonic clock, in nanoseconds.
     private static func nanoseconds() -> UInt64 {
@@ -12,7 +12,7 @@ import Testing
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 
-    /// A number that several threads touch.
+    /// A counter for several threads.
     private final class Number: Sendable {
         let value = Atomic<UInt64>(0)
     }
@@ -40,7 +40,7 @@ import Testing
         transport.shutdown()
     }
 
-    /// One that was set later counts, and 0 is never.
+    /// The later setting counts, and 0 is never.
     @Test func theLastTimeSetCounts() async throws {
         let transport = try Transport()
         let clock = try #require(transport.clocks.first)

@@ -2,10 +2,10 @@ import FerryTesting
 import FerryTransport
 import Testing
 
-/// What a request says, and what of it arrives.
+/// The contents of a request, and how they arrive.
 @Suite(.timeLimit(.minutes(1))) struct TransferRequestTests {
     @Test func theRareSettingsCostACopyOneReference() {
-        // Eight bytes for all of them, whatever they hold.
+        // Eight bytes for all of them, whatever they contain.
         #expect(MemoryLayout<TransferRequest>.size <= 200)
         var request = TransferRequest(url: "http://h/")
         #expect(request.proxy == nil && request.credentials == nil && request.acceptedEncodings == .standard)

@@ -3,7 +3,7 @@ import FerryTesting
 import FerryXML
 import Testing
 
-/// XML as the format of an answer.
+/// XML as the format of a response.
 @Suite struct XMLFormatTests {
     private struct Titles: XMLHandler {
         var titles: [String] = []

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @Suite struct XMLReaderTests {
-    /// Writes down what it is told.
+    /// Records what it is told.
     struct Recorder: XMLHandler {
         var events: [String] = []
         var text = ""
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(
-        "What is not well-formed fails",
+        "A document that is not well-formed fails",
         arguments: [
             "", " ", "x", "<", "<a", "<a>", "<a><b></a>", "<a></a><b/>", "<a/>x", "<a x></a>", "<a x='1' x='2'/>",
             "<a>&nope;</a>",

@@ -1,8 +1,8 @@
-/// A reader of what comes from outside, and what it promises of any bytes.
+/// A reader of untrusted input, and the properties that hold for any bytes.
 enum FuzzTarget: String, CaseIterable {
     case json, schema, header, decode, range, retry, disposition, url, cache, plan, response, connection, differences
 
-    /// Throws, or ends the process, when a promise does not hold.
+    /// Throws, or ends the process, if a property does not hold.
     func check(_ bytes: UnsafeRawBufferPointer) throws {
         switch self {
         case .json: try checkJSON(bytes)
@@ -24,7 +24,7 @@ enum FuzzTarget: String, CaseIterable {
     private func text(_ bytes: UnsafeRawBufferPointer) -> String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// A promise that does not hold.
+/// A property that does not hold.
 struct BrokenPromise: Error, CustomStringConvertible {
     let description: String
 }

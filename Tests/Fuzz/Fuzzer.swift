@@ -8,7 +8,8 @@ private let target: FuzzTarget = {
     return target
 }()
 
-/// What libFuzzer calls with each input. A fault ends the process: the sanitizer's, or a promise that does not hold.
+/// libFuzzer calls this with each input. A failure ends the process: an error of the sanitizer, or a property that does
+/// not hold.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOne(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     do {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the fuzzer begins with, and what it has found: every promise holds of it.
+/// The fuzzer's seeds and findings: every property holds for them.
 @Suite struct SeedTests {
     private static let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Seeds")
 
@@ -11,8 +11,7 @@ import Testing
         #expect(!names.isEmpty)
         for name in names {
             let seed = try Data(contentsOf: folder.appending(path: name))
-            // As a whole, and broken off and with a byte changed in places all over it; in fewer where a connection is
-            // made for each.
+            // As a whole, truncated, and with a byte changed at many positions; at fewer if each needs a connection.
             let places = target == .connection || target == .differences ? 12 : 40
             try expectPromises(of: target, seed, name)
             for index in stride(from: 0, to: seed.count, by: max(1, seed.count / places)) {
@@ -26,7 +25,7 @@ import Testing
 
     private func expectPromises(of target: FuzzTarget, _ bytes: Data, _ name: String) throws {
         do {
-            // A copy of its own, as the fuzzer's inputs are.
+            // A separate copy, like the fuzzer's inputs.
             try Array(bytes).withUnsafeBytes { try target.check($0) }
         } catch let broken as BrokenPromise {
             Issue.record("\(name): \(broken)")

@@ -1,18 +1,18 @@
-/* inject.c - stands before functions of the system in a process, and has
- * some of their calls fail. Preloaded; what fails is said by INJECT:
+/* inject.c - a preloaded library that makes calls of system functions fail in a
+ * process. INJECT says which:
  *
  *   pwrite@3         the third call of pwrite() (and of pwrite64())
  *   rename@1!        the process is killed by the first call of rename()
- *   malloc@5+        the fifth call of malloc() behind the first request
- *   open,fsync%10:7  each call of these with a chance of ten in a hundred,
- *                    by the seed 7
+ *   malloc@5+        the fifth call of malloc() after the first request
+ *   open,fsync%10:7  each call of these with a probability of 10 %, from
+ *                    the seed 7
  *
- * malloc() fails only for callers in the program itself, which is the core:
- * what Swift allocates its runtime's library asks for, and that does not
- * outlive a refusal. So do pthread_create(), which libdispatch calls again
- * and again until it has its thread, and epoll_ctl(), without which libuv
- * ends the process; eventfd(), which libdispatch has to have, fails for libuv,
- * too. */
+ * malloc() fails only for callers in the program itself, that is in the core:
+ * Swift's allocations come from its runtime library, which does not survive a
+ * failure. The same holds for pthread_create(), which libdispatch calls
+ * repeatedly until it has its thread, and for epoll_ctl(), without which libuv
+ * ends the process. eventfd(), which libdispatch needs, also fails for
+ * libuv. */
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,13 +36,13 @@
 
 static struct {
   char names[256]; /* ",pwrite,fsync," */
-  uint64_t nth;    /* 0 = by chance */
+  uint64_t nth;    /* 0 = at random */
   unsigned percent;
   uintptr_t start, end; /* of the program's own code */
   bool ready, kills, waits;
 } plan;
 static _Atomic uint64_t calls, chance;
-/* The loop is woken by it, and that for the first time with a request. */
+/* It wakes the loop, for the first time with a request. */
 static atomic_int wake = -1;
 static atomic_bool asked;
 
@@ -80,7 +80,7 @@ __attribute__((constructor)) static void read_plan(void) {
   plan.ready = true;
 }
 
-/* Whether this call is to fail. */
+/* Whether this call has to fail. */
 static bool fails(const char *name) {
   if (!plan.ready || (plan.waits && !asked))
     return false;
@@ -116,8 +116,8 @@ static bool is_program(const void *caller) {
     return REAL(name) arguments;                                               \
   }
 
-/* Not the descriptors that threads wake each other with, nor what is said of
- * it all. */
+/* Not for the descriptors with which threads wake each other, nor for
+ * stderr. */
 ssize_t write(int fd, const void *p, size_t n) {
   struct stat found;
   if (fd == wake)
@@ -181,7 +181,7 @@ int eventfd(unsigned count, int flags) {
   return fd;
 }
 
-/* To take a descriptor out never fails. */
+/* Removing a descriptor never fails. */
 int epoll_ctl(int set, int operation, int fd, struct epoll_event *event) {
   if (operation != EPOLL_CTL_DEL && is_program(CALLER) && fails("epoll_ctl")) {
     errno = operation == EPOLL_CTL_ADD ? ENOSPC : ENOMEM;
@@ -197,8 +197,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
   return REAL(pthread_create)(thread, attributes, run, data);
 }
 
-/* Only what is opened to be written, and directories: a program that cannot
- * read its own libraries has other cares. */
+/* Only for files opened for writing, and directories: a program that cannot
+ * read its own libraries has other problems. */
 static bool open_fails(int flags) {
   return (flags & (O_WRONLY | O_RDWR | O_DIRECTORY)) && fails("open");
 }
@@ -223,8 +223,8 @@ STAND_BEFORE_OPEN(openat, (int at, const char *path, int flags, ...),
 STAND_BEFORE_OPEN(openat64, (int at, const char *path, int flags, ...),
                   BOTH(at, path), flags)
 
-/* By the names that the GNU C library has for interposers: dlsym() itself
- * allocates. */
+/* With the names that the GNU C library provides for interposers: dlsym()
+ * itself allocates. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);

@@ -1,12 +1,12 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// A package of its own, for `make check-traits`: Ferry's adapters of packages of the Swift ecosystem, built and tested
-// as a user of them would. The check copies it out of the tree and says which traits there are packages for.
+// A separate package, for `make check-traits`: Ferry's adapters to packages of the Swift ecosystem, built and tested
+// like by a user. The check copies it out of the tree and says for which traits packages are available.
 
 struct Adapter {
     let trait: String
-    /// The package that the trait is for, its oldest version that the tests can use, and the products that they use.
+    /// The package for a trait, its oldest version that the tests can use, and the products that they use.
     let package: String
     let version: Version
     let products: [String]

@@ -1,6 +1,6 @@
-/* CBareClient.h - the least that requests cost: a client in C over libcurl's
- * multi-socket interface and libuv, which sends one GET again and again, looks
- * at the status and counts the body. */
+/* CBareClient.h - the minimum cost of requests: a client in C over libcurl's
+ * multi-socket interface and libuv, which sends one GET repeatedly, checks the
+ * status and counts the bytes of the body. */
 #ifndef CBARECLIENT_H
 #define CBARECLIENT_H
 
@@ -9,7 +9,7 @@
 typedef struct cbare_load {
   const char *url;
   uint64_t total;
-  uint32_t concurrency; /* beyond 64 the rest waits, as in Ferry */
+  uint32_t concurrency; /* beyond 64 the rest waits, like in Ferry */
   uint64_t expected_length;
   uint64_t *latencies; /* room for `total`, in nanoseconds */
 } cbare_load;
@@ -19,7 +19,7 @@ typedef struct cbare_report {
   uint64_t ok, wrong, failed, connections;
 } cbare_report;
 
-/* Runs on the caller's thread; 0, or -1 where libuv or libcurl refused. */
+/* Runs on the caller's thread. Returns 0, or -1 if libuv or libcurl failed. */
 int cbare_run(const cbare_load *load, cbare_report *report);
 
 #endif

@@ -1,7 +1,7 @@
 internal import FerryMeasurement
 internal import Foundation
 
-/// Hits in a cache of so many entries, with and without the part of it that is in memory.
+/// Hits in a cache with this many entries, with and without its part in memory.
 enum CacheCurve {
     static func run(entries: Int) async throws -> Measurement {
         let folder = try CacheCase.makeFolder()

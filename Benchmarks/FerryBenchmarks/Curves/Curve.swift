@@ -12,7 +12,7 @@ struct Curve: Codable, Sendable {
 
     var name: String
     var title: String
-    /// Of the sizes and of the figures.
+    /// The units of the sizes and of the figures.
     var sizeLabel: String
     var figureLabel: String
     var lines: [Line]

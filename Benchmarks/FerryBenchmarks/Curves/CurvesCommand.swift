@@ -1,16 +1,17 @@
 internal import FerryMeasurement
 internal import Foundation
 
-/// `FerryBenchmarks curves`: how the cost of a request grows with how many there are, how large a body is, and how much
-/// the cache holds. Writes a plot of each, and the figures.
+/// `FerryBenchmarks curves`: how the cost of a request grows with concurrency, the size of bodies, and the size of the
+/// cache. Writes a plot of each, and the figures.
 struct CurvesCommand {
     private static let concurrencies = [1, 4, 16, 64, 256, 1000, 4000, 10_000]
     private static let entries = [100, 1000, 10_000, 100_000, 1_000_000]
-    /// In one order, and so of one colour, in all plots.
+    /// In a fixed order, so that each has the same colour in all plots.
     private static let rivals: [Rival] = [.bare, .await, .go, .wrk, .urlSession, .awaitNative]
-    /// URLSession needs a thread's worth of work for each at once; beyond these it takes minutes and says nothing new.
+    /// URLSession needs a thread's worth of work for each concurrent request; beyond these numbers it takes minutes and
+    /// shows nothing new.
     private static let mostOfURLSession = 256
-    /// Go and the bare client share 64 connections; Ferry and wrk open one for each at once.
+    /// Go and the bare client share 64 connections; Ferry and wrk open one for each concurrent request.
     private static let mostOfWrk = 1000
 
     private let options: CurvesOptions
@@ -43,7 +44,7 @@ struct CurvesCommand {
         let lines = try measured(rivals, Self.concurrencies) { rival, count in
             if rival == .urlSession && count > Self.mostOfURLSession { return nil }
             if rival == .wrk && count > Self.mostOfWrk { return nil }
-            // Each has its turn often enough for the start not to count.
+            // Each size is run often enough for the start not to count.
             let total = max(count, scaled(rival == .urlSession ? 4_000 : max(30_000, 20 * count)))
             return Load(url: server + "/hello", total: total, concurrency: count, length: 12, connections: count)
         } by: {

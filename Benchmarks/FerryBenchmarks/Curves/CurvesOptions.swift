@@ -1,16 +1,16 @@
 /// The command line of `FerryBenchmarks curves`.
 struct CurvesOptions {
-    /// What a curve is over.
+    /// The variable of a curve.
     enum Kind: String, CaseIterable {
         case concurrency, bodies, cache
     }
 
-    /// Where the plots go; `nil` for nowhere.
+    /// The folder for the plots; `nil` for none.
     var folder: String? = "Benchmarks/Results"
     var rounds = 3
     var kinds = Kind.allCases
     var mostEntries = 1_000_000
-    /// Of the requests.
+    /// The number of requests.
     var scale = 1.0
 
     init(_ arguments: [String]) throws {

@@ -1,8 +1,8 @@
 internal import FerryMeasurement
 internal import Foundation
 
-/// `FerryBenchmarks soak`: everything at once with faults on, for minutes, and what is left of it. Ferry and URLSession
-/// each in a process of their own, at the same time, each with a server of its own.
+/// `FerryBenchmarks soak`: everything at once with faults on, for minutes, and what remains afterwards. Ferry and
+/// URLSession run in a process of their own, at the same time, each with a server of its own.
 struct SoakCommand {
     private var seconds = 300.0
     private var folder: String? = "Benchmarks/Results"
@@ -58,8 +58,8 @@ struct SoakCommand {
             )
         }
 
-        /// The C library's allocator keeps for each thread what that has freed, and fills these stores for hours; a
-        /// leak of a megabyte would not be seen beside them.
+        /// The C library's allocator keeps freed memory for each thread, and fills these stores for hours; a leak of a
+        /// megabyte would not be noticed beside them.
         private static let plainAllocator = "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=2"
 
         func finish() throws -> SoakReport {

@@ -52,7 +52,7 @@ extension SoakKind {
         },
     ]
 
-    /// Ended at any moment: the one answer is the result or `cancelled`.
+    /// Ended at any moment: the one outcome is the result or `cancelled`.
     static let cancels: [SoakKind] = [
         SoakKind(name: "cancelled task") { client in
             let count = Int.random(in: 0...SoakBody.largest)

@@ -5,7 +5,7 @@ extension SoakKind {
     /// Runs of several requests, of none, and of many into a file.
     static let groups: [SoakKind] = [
         SoakKind(name: "cached") { client in
-            // Few enough that most are hits; what they hold is looked at like any other body.
+            // Few enough that most are hits; their contents are checked like any other body.
             let count = 1000 + Int.random(in: 0..<50)
             var request = SoakRequest("/bytes/\(count)")
             request.cachePolicy = .timeToLive(.milliseconds(500))

@@ -1,7 +1,7 @@
 internal import Ferry
 internal import Foundation
 
-/// One kind of run: what is done, and what must come of it. `nil` when all was right, else what was not.
+/// One kind of run: its action, and the check of its outcome. `nil` if all was right, otherwise what was wrong.
 struct SoakKind: Sendable {
     var name: String
     var run: @Sendable (SoakClient) async -> String?
@@ -30,7 +30,7 @@ struct SoakRequest: Request {
     init(_ path: String) { self.path = path }
 }
 
-/// The bytes that `/bytes/N` and its like send.
+/// The bytes that `/bytes/N` and similar routes send.
 enum SoakBody {
     static let largest = 300_000
     static let pattern: [UInt8] = {
@@ -38,7 +38,7 @@ enum SoakBody {
         return (0..<largest).map { period[$0 % period.count] }
     }()
 
-    /// What is wrong with a body that should be the first `count` bytes; nil when nothing is.
+    /// What is wrong with a body that should be the first `count` bytes; nil if it is right.
     static func fault(_ response: Response, _ count: Int) -> String? {
         response.withBytes { bytes in
             if bytes.count != count { return "\(bytes.count) bytes instead of \(count)" }

@@ -2,14 +2,14 @@ internal import Ferry
 internal import Foundation
 internal import Synchronization
 
-/// Runs kinds drawn by chance, many at once, until the time is over, and looks at the process meanwhile.
+/// Runs randomly chosen kinds, many at once, until the time is over, and samples the process meanwhile.
 final class SoakRunner: Sendable {
     private let tallies = Mutex<[String: SoakReport.Tally]>([:])
     private let ended = Atomic<Int>(0)
     private let working = Atomic<Int>(0)
     private static let atOnce = 32
-    /// In the first quarter of the time it is twice as many: pools and threads are as many as were ever needed at the
-    /// same moment, and would grow for hours until chance has brought the worst of moments.
+    /// Twice as many in the first quarter of the time: pools and threads grow to the largest number that was ever
+    /// needed at once, and would otherwise grow for hours.
     private static let extra = 32
     private static let patience = Duration.seconds(15)
 
@@ -20,7 +20,7 @@ final class SoakRunner: Sendable {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try Data(SoakBody.pattern).write(to: URL(fileURLWithPath: folder + "/pattern"))
         var report = SoakReport(client: "Ferry")
-        // What the first agent opens for the whole process is not this one's.
+        // Descriptors that the first agent opens for the whole process do not count for this one.
         let first = NetworkAgent(configuration: configuration(url, folder))
         let firstClient = SoakClient(agent: first, base: url, folder: folder)
         for kind in SoakKind.all { _ = await kind.run(firstClient) }
@@ -29,7 +29,7 @@ final class SoakRunner: Sendable {
         report.descriptorsBefore = SoakSample.now(since: .now, ended: 0).descriptors
         let runner = SoakRunner()
         try await runner.soak(&report, url, folder, seconds)
-        // The loop closes its connections by itself, after the last answer.
+        // The event loop closes its connections by itself, after the last response.
         for _ in 0..<40 where report.descriptorsAfter == 0 || report.descriptorsAfter > report.descriptorsBefore {
             try await Task.sleep(for: .milliseconds(50))
             report.descriptorsAfter = SoakSample.now(since: .now, ended: 0).descriptors
@@ -38,7 +38,7 @@ final class SoakRunner: Sendable {
         return report
     }
 
-    /// Its agent is gone when this returns, and with it the loop.
+    /// Its agent is gone when this returns, and with it the event loop.
     private func soak(_ report: inout SoakReport, _ url: String, _ folder: String, _ seconds: Double) async throws {
         let agent = NetworkAgent(configuration: Self.configuration(url, folder))
         let client = SoakClient(agent: agent, base: url, folder: folder)
@@ -73,10 +73,10 @@ final class SoakRunner: Sendable {
 
     var counted: [String: SoakReport.Tally] { tallies.withLock { $0 } }
 
-    /// A sample a second, while tasks do `body` again and again.
+    /// Takes a sample each second, while tasks run `body` again and again.
     ///
-    /// They are tasks of their own: one that never comes back is not waited for longer than the patience, and shows as
-    /// a run that did not end.
+    /// The tasks are unstructured: one that never returns is only waited for up to the patience, and shows as a run
+    /// that did not end.
     func run(_ seconds: Double, _ body: @escaping @Sendable () async -> Void) async -> [SoakSample] {
         let start = ContinuousClock.now
         let end = start + .seconds(seconds)

@@ -2,13 +2,13 @@ internal import CCoreDriver
 internal import FerryMeasurement
 internal import Foundation
 
-/// What a process looked like at one moment of a soak.
+/// The state of a process at one moment of a soak.
 struct SoakSample: Codable, Sendable {
     /// Since the start.
     var seconds: Double
-    /// Resident, in kilobytes.
+    /// The resident size in kilobytes.
     var memory: Int
-    /// Of that, what the program has allocated, in kilobytes; the rest is the allocator's.
+    /// The part of it that the program has allocated, in kilobytes; the rest belongs to the allocator.
     var allocated: Int
     var descriptors: Int
     var threads: Int
@@ -27,15 +27,15 @@ struct SoakSample: Codable, Sendable {
     }
 }
 
-/// All that a soak of one client has brought.
+/// All results of a soak of one client.
 struct SoakReport: Codable, Sendable {
-    /// How often each kind of run was started and ended, and with what.
+    /// How often each kind of run was started and ended, and how.
     struct Tally: Codable, Sendable {
         var started = 0
         var ended = 0
-        /// Ended as the kind must end.
+        /// Runs that ended as they should.
         var right = 0
-        /// The first few that did not, in words.
+        /// Descriptions of the first few that did not.
         var wrong: [String] = []
 
         static let keptWords = 5

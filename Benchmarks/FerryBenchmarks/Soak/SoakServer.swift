@@ -2,7 +2,7 @@ internal import FerryTesting
 internal import Foundation
 internal import Glibc
 
-/// The loopback server with faults that come as often as they are asked for, as a process; ends with its input.
+/// The loopback server as a process, with faults as often as requested; it ends with its input.
 enum SoakServer {
     static func run() throws {
         var options = LoopbackServer.Options()

@@ -1,4 +1,4 @@
-/// What must hold after a soak, each with the figure that says so.
+/// The conditions after a soak, each with its figure.
 struct SoakVerdict {
     struct Point {
         var name: String
@@ -58,7 +58,7 @@ struct SoakVerdict {
         return squares > 0 ? both / squares : 0
     }
 
-    /// By how much the largest of the last third lies above the largest of the third before.
+    /// By how much the maximum of the last third exceeds the maximum of the third before.
     private static func rise(of figures: [Int]) -> Int {
         let third = figures.count / 3
         guard third > 0 else { return 0 }

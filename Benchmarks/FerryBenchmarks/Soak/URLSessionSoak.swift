@@ -3,7 +3,7 @@ internal import FoundationNetworking
 
 /// The part of the mix that Foundation's client can do, for the curves beside Ferry's: whole bodies, and bodies that
 /// break off. No task is cancelled: `URLSessionTask.cancel()` waits for the session's queue while it holds the lock of
-/// the Swift task, and the queue, resuming that task, waits for the lock (Swift 6.3); within a second all stands still.
+/// the Swift task, and the queue, resuming that task, waits for the lock (Swift 6.3); within a second everything hangs.
 enum URLSessionSoak {
     static func run(url: String, seconds: Double) async throws -> SoakReport {
         let configuration = URLSessionConfiguration.ephemeral

@@ -33,7 +33,7 @@ typedef struct ferry__backend {
   uint32_t backoff_ms; /* 0 = healthy */
   bool mute; /* it accepts connections but does not respond */
   bool listed;
-  bool behind; /* it starts afresh in the rotation */
+  bool behind; /* `requests` is to catch up before it is chosen */
   char address[48]; /* "1.2.3.4", "[::1]" */
 } ferry__backend;
 

@@ -37,7 +37,7 @@ bool ferry__is_answered(const ferry__transfer *t) {
           t->result.body_received == (uint64_t)head->content_length);
 }
 
-/* ---- The last chunk ------------------------------------------------------- */
+/* ---- The last chunk ------------------------------------------------------ */
 
 struct ferry__chunks {
   ferry__response response;

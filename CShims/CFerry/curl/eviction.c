@@ -1,12 +1,12 @@
-/* eviction.c - a jar does not grow for ever (RFC 6265, 6.1).
+/* eviction.c - limits the size of a jar (RFC 6265, 6.1).
  *
- * libcurl keeps what servers set until it expires. Here the jar is looked
- * through whenever 30 cookies were set since the last time, and beyond 120 of
- * one domain or 3,000 in all some are taken out: of one domain those that were
- * set first, of all those whose domain has been asked for the longest time
- * ago. So there are never more than 150 of one: libcurl sends no more, and
- * leaves out the latest. libcurl does not tell when it sent which:
- * its cookies of one domain count as used together. */
+ * libcurl keeps cookies until they expire. Here the jar is checked whenever 30
+ * cookies were set since the last time. Beyond 120 of one domain or 3,000 in
+ * all some are removed: of one domain those that were set first, of all those
+ * whose domain has not been requested for the longest time. So there are never
+ * more than 150 of one domain, which is the most that libcurl sends; it would
+ * leave out the latest. libcurl does not report which cookies it sent: all
+ * cookies of one domain count as used together. */
 #include "core.h"
 #include "curl/jar.h"
 
@@ -18,7 +18,7 @@ enum { MOST_OF_DOMAIN = 120, MOST = 3000, LOOK_EVERY = 30 };
 typedef struct crumb {
   const char *line; /* a line of ferry_jar_list() */
   ferry__domain *domain;
-  size_t place; /* in the order they were set, within a domain */
+  size_t place; /* in the order of setting, within a domain */
 } crumb;
 
 static ferry__domain **place_of(ferry__domains *domains, const char *name,
@@ -54,14 +54,14 @@ void ferry__jar_use(ferry_jar *jar, const char *host) {
       ferry__domain *domain = *place_of(jar->domains, name, strlen(name));
       if (domain)
         domain->used = jar->tick;
-      name = strchr(name, '.'); /* the domains it is below of */
+      name = strchr(name, '.'); /* the domains above it */
       name = name ? name + 1 : NULL;
     }
   }
   pthread_mutex_unlock(&jar->lock);
 }
 
-/* ---- The look ------------------------------------------------------------ */
+/* ---- Checking the jar ---------------------------------------------------- */
 
 /* The domain of a line: "#HttpOnly_.example.com" TAB … */
 static ferry__domain *domain_of(ferry_jar *jar, ferry__domains *domains,
@@ -85,7 +85,7 @@ static ferry__domain *domain_of(ferry_jar *jar, ferry__domains *domains,
   return *at = domain;
 }
 
-/* The same cookie, long past its time: libcurl throws it away. */
+/* Sets the same cookie with an expiry in the past: libcurl discards it. */
 static bool take_out(CURL *easy, const char *line) {
   const char *expires = line;
   for (int tabs = 0; tabs < 4; tabs++) {
@@ -114,7 +114,7 @@ static int longest_unused_first(const void *a, const void *b) {
   return left->place < right->place ? -1 : 1;
 }
 
-/* Takes out what is too much; those that stay move to the front. */
+/* Removes surplus cookies; the others move to the front. */
 static size_t evict(CURL *easy, crumb *all, size_t count) {
   size_t kept = 0;
   for (size_t i = 0; i < count; i++) {
@@ -155,11 +155,11 @@ static void look(ferry_jar *jar, CURL *easy) {
     domains = old;
     curl_slist_free_all(lines);
     lines = NULL;
-    if (evicts) { /* the list throws away what is past its time */
+    if (evicts) { /* reading the list makes libcurl discard expired ones */
       curl_easy_getinfo(easy, CURLINFO_COOKIELIST, &lines);
       ferry__jar_changed(jar);
     }
-  } /* else without memory: at the next look */
+  } /* without memory: at the next check */
   ferry__domains_free(domains);
   free(all);
   curl_slist_free_all(lines);
@@ -169,7 +169,7 @@ void ferry__jar_count(ferry_jar *jar, unsigned fresh) {
   if (!fresh || atomic_fetch_add(&jar->fresh, fresh) + fresh < LOOK_EVERY)
     return;
   atomic_store(&jar->fresh, 0);
-  if (ferry__current) /* whoever looks takes it after the jar's own lock */
+  if (ferry__current) /* other threads take it after the jar's own lock */
     ferry__jar_release(ferry__current);
   CURL *easy = ferry__jar_open(jar);
   if (!easy)

@@ -6,8 +6,8 @@
 
 /* With a single scheme libcurl sends credentials without a challenge, and holds
  * back the body for it. So a scheme that no server asks for is added. Only if
- * the body cannot be sent twice should it be held back: then the best scheme
- * stands alone. */
+ * the body cannot be sent twice should it be held back: then the best scheme is
+ * set alone. */
 static long schemes_of(unsigned schemes, bool holds) {
   static const struct {
     unsigned ours;

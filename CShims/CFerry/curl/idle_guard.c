@@ -98,12 +98,12 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   ferry_loop *loop = handle->loop;
   (void)local;
   bool answers = t->curl.head_held && handle->rounds++ < FERRY__MAX_ROUNDS;
-  if (answers) { /* a response to a challenge, in the same attempt */
+  if (answers) { /* credentials for a challenge, in the same attempt */
     t->curl.head_held = false;
     ferry__head_expect_status(&handle->head);
   } else {
     handle->attempts++;
-    free(t->curl.late); /* the transfer went to another attempt, or nowhere */
+    free(t->curl.late); /* bytes of another attempt, or of none */
     t->curl.late = NULL;
   }
   t->receiving = FERRY__RECEIVE_HEAD;
@@ -111,7 +111,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
   t->last_ms = t->window_ms = ferry__now(loop);
-  if (!loop->unix_socket) { /* sockets have no address */
+  if (!loop->unix_socket) { /* a local socket has no address */
     t->result.peer_port = (uint16_t)peer_port;
     strncpy(t->result.peer, peer, sizeof t->result.peer - 1);
   }

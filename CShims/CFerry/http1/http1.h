@@ -166,8 +166,8 @@ void ferry__exchange_hold_all(ferry__connection *connection);
 /* ---- Sending (send.c) ---------------------------------------------------- */
 
 void ferry__exchange_writable(ferry__connection *connection);
-/* Sends these bytes, and keeps what cannot be sent now. Returns false if writing
- * has failed; the exchange may be over then. */
+/* Sends these bytes, and keeps what cannot be sent now. Returns false if
+ * writing has failed; the exchange may be over then. */
 bool ferry__exchange_send(ferry__connection *connection, const char *bytes,
                           size_t length);
 /* The source has more bytes. */

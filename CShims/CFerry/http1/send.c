@@ -160,8 +160,8 @@ static bool send_pulled(ferry__connection *c) {
   return ferry__exchange_send(c, data - size, (size_t)(size + n + SUFFIX));
 }
 
-/* Takes one step. Returns false if there is nothing to do now, or if writing has
- * failed. */
+/* Takes one step. Returns false if there is nothing to do now, or if writing
+ * has failed. */
 static bool send_step(ferry__connection *c) {
   ferry__transfer *t = c->transfer;
   if (c->out_at < c->out_length) {

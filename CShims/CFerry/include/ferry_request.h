@@ -159,8 +159,8 @@ typedef struct ferry_request {
    * idle_ms: no byte in either direction, and no reply of the resolver; with
    * HTTP/2 the bytes of the stream count. It is suspended while the transfer is
    * paused. One exception: if the whole response has arrived while the
-   * request's source has no bytes, it still runs, and then the response is
-   * delivered. */
+   * request's source has no bytes, it still runs, and when it passes the
+   * response is delivered. */
   uint32_t connect_ms;
   uint32_t idle_ms;
   uint32_t total_ms;

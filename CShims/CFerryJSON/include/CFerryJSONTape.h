@@ -34,8 +34,8 @@ extern "C" {
 
 #define FERRY_JSON_NOWHERE SIZE_MAX
 
-/* The words and strings of a document. Borrowed: valid while its owner is. At
- * least 16 bytes behind the last string can be read. */
+/* The words and strings of a document. Borrowed: valid as long as its owner. At
+ * least 16 bytes after the last string are readable. */
 typedef struct ferry_json_tape {
   const uint64_t *words;
   const uint8_t *strings;
@@ -45,14 +45,14 @@ static inline uint8_t ferry_json_tag(ferry_json_tape tape, size_t index) {
   return (uint8_t)(tape.words[index] >> 56);
 }
 
-/* What stands behind the tag, in 56 bits. */
+/* The 56 bits after the tag. */
 static inline uint64_t ferry_json_payload(ferry_json_tape tape, size_t index) {
   return tape.words[index] & 0x00ffffffffffffffu;
 }
 
-/* The index behind the value at `index`. Without a branch for scalars, whose
- * kinds no processor can foresee: of the tags `l`, `u` and `d` alone have these
- * lower six bits. */
+/* The index after the value at `index`. Branch-free for scalars, whose kinds no
+ * processor can predict: only the tags `l`, `u` and `d` have these lower six
+ * bits. */
 static inline size_t ferry_json_after(ferry_json_tape tape, size_t index) {
   const uint64_t numbers = UINT64_C(1) << ('l' & 63) |
                            UINT64_C(1) << ('u' & 63) |
@@ -84,7 +84,7 @@ static inline double ferry_json_double(ferry_json_tape tape, size_t index) {
   return value;
 }
 
-/* memcmp() == 0 for keys, which are short: two loads from either end that may
+/* memcmp() == 0 for keys, which are short: two loads from each end that may
  * overlap, and no call. */
 static inline bool ferry_json_same_bytes(const uint8_t *a, const uint8_t *b,
                                          size_t count) {
@@ -138,42 +138,43 @@ static inline bool ferry_json_is_ascii(const uint8_t *bytes, size_t count) {
   return (seen & UINT64_C(0x8080808080808080)) == 0;
 }
 
-/* Elements of an array or members of an object. */
+/* The number of elements of an array or members of an object. */
 size_t ferry_json_count(ferry_json_tape tape, size_t index);
 
 /* A number that no other document of the process has, for word 0. */
 uint64_t ferry_json_new_identity(void);
 
-/* Hashes of keys, which nobody outside of the process can make collide. */
+/* The hash of a key. Nobody outside the process can make keys collide. */
 uint64_t ferry_json_hash(const uint8_t *key, size_t count);
 
 /* The value of the last member with this key in the object at `index`, or 0.
- * Quick where members are asked for in their order, with gaps or without. */
+ * Fast if members are asked for in order, with gaps or without. */
 size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
                        size_t count);
 
-/* The members of one object after the other, laid out to be looked up. Zeroed
- * at first; of one thread at a time, and of one document, which outlives it. */
+/* The members of one object after another, laid out for lookups. Zeroed at
+ * first; used by one thread at a time, and for one document, which must outlive
+ * it. */
 typedef struct ferry_json_members {
-  uint64_t *_Nullable keys;    /* the places of the keys among the strings */
+  uint64_t *_Nullable keys;    /* the positions of the keys among the strings */
   uint64_t *_Nullable heads;   /* their lengths and first four bytes */
   uint32_t *_Nullable values;  /* the indexes of the values */
   uint32_t *_Nullable table;
-  uint32_t count;              /* of all, keys that stand twice included */
+  uint32_t count;              /* of all, including duplicate keys */
   uint32_t capacity;
   uint32_t table_size;
   uint32_t scans;
   bool has_table;
   bool keys_differ;
-  bool is_ascii;               /* all of the keys */
+  bool is_ascii;               /* true of all keys */
 } ferry_json_members;
 
-/* Goes on to the object at `index`; true when it has the keys of the one
- * before, in their order. */
+/* Moves to the object at `index`. Returns true if it has the same keys as the
+ * previous one, in the same order. */
 bool ferry_json_members_fill(ferry_json_members *members, ferry_json_tape tape,
                              size_t index);
 
-/* The place of the last member with this key, or FERRY_JSON_NOWHERE. Quick when
+/* The position of the last member with this key, or FERRY_JSON_NOWHERE. Fast if
  * it is at `guess`. */
 size_t ferry_json_members_find(ferry_json_members *members,
                                ferry_json_tape tape, const uint8_t *key,
@@ -184,12 +185,12 @@ void ferry_json_members_free(ferry_json_members *members);
 /* The element at `position` of the array at `index`, or 0. */
 size_t ferry_json_element(ferry_json_tape tape, size_t index, size_t position);
 
-/* Whether two values are the same: numbers by their value, strings by their
- * bytes, members in any order. Takes no stack for their depth. */
+/* Whether two values are equal: numbers by value, strings by bytes, members in
+ * any order. Nesting needs no stack. */
 bool ferry_json_equal(ferry_json_tape a, size_t at, ferry_json_tape b,
                       size_t bt);
 
-/* Numbers by their value: negative, 0 or positive. */
+/* Compares numbers by value: negative, 0 or positive. */
 int ferry_json_compare_numbers(ferry_json_tape a, size_t at, ferry_json_tape b,
                                size_t bt);
 

@@ -1,6 +1,6 @@
-/* Counts what is allocated, and refuses some of it: the tests' own malloc()
- * stands before the system's in the whole process. Not under a sanitizer,
- * which has one of its own. */
+/* Counts allocations and lets some fail: the tests' own malloc() replaces the
+ * system's in the whole process. Not under a sanitizer, which has one of its
+ * own. */
 #ifndef CALLOCATIONS_H
 #define CALLOCATIONS_H
 
@@ -10,15 +10,16 @@
 /* Whether this build counts. */
 bool allocations_are_counted(void);
 
-/* Blocks that the calling thread has asked for since it began. */
+/* The number of blocks that the calling thread has allocated since it
+ * started. */
 size_t allocations_of_thread(void);
 
-/* Bytes of all blocks that the process has not given back; 0 where this build
- * does not count. */
+/* The bytes of all blocks that the process has not freed; 0 if this build does
+ * not count. */
 size_t allocations_in_use(void);
 
-/* The next block that the calling thread asks for it does not get. Nothing
- * where this build does not count. */
+/* Makes the next allocation of the calling thread fail. No effect if this build
+ * does not count. */
 void allocations_refuse_next(void);
 
 #endif

@@ -1,9 +1,9 @@
 import CAllocations
 import CFerry
 
-// The core's callbacks, and the way a `CoreRecord` travels through C: the loop holds one reference, taken before it
-// starts and given back by on_stopped, after which the core calls nothing; or by `ferry_loop_start` failing. That is
-// all the Unmanaged there is in these tests.
+// The core's callbacks, and how a `CoreRecord` passes through C: the loop holds one reference, taken before it starts
+// and released by on_stopped, the last callback, or when `ferry_loop_start` fails. There is no other Unmanaged in these
+// tests.
 
 func coreContext(_ record: CoreRecord) -> UnsafeMutableRawPointer {
     Unmanaged.passRetained(record).toOpaque()

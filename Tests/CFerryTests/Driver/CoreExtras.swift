@@ -21,7 +21,7 @@ struct CoreExtras: Sendable {
     var encodings: String?
     var encodingsKind = FERRY_ENCODINGS_OPTION
 
-    /// The C struct; all it points to lives until `use` returns.
+    /// The C struct; everything it points to is valid until `use` returns.
     func withCore<R>(_ use: (UnsafePointer<ferry_extras>) -> R) -> R {
         proxy.withCore { proxy in
             credentials.withCore { credentials in

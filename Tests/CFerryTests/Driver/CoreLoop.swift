@@ -5,18 +5,18 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Every suite is played on both engines: `make test` runs them once more with `FERRY_ENGINE=libcurl`.
+/// Every suite runs on both engines: `make test` runs them again with `FERRY_ENGINE=libcurl`.
 let testedEngine =
     ProcessInfo.processInfo.environment["FERRY_ENGINE"] == "libcurl" ? FERRY_ENGINE_LIBCURL : FERRY_ENGINE_HTTP1
 
-/// So many of libcurl's easy handles; the native engine has none, and with a libcurl before 8.1.1 none is used again.
+/// The number of libcurl's easy handles; the native engine has none, and with a libcurl before 8.1.1 none is reused.
 func easyHandles(_ count: UInt64) -> UInt64 {
     let version = String(cString: parts_libcurl()).split(separator: ".").compactMap { Int($0) }
     let isUsedAgain = !version.lexicographicallyPrecedes([8, 1, 1])
     return testedEngine == FERRY_ENGINE_LIBCURL && isUsedAgain ? count : 0
 }
 
-/// A loop of the core, driven through its header alone.
+/// A loop of the core, used through its header alone.
 final class CoreLoop: Sendable {
     struct Options: Sendable {
         var maxTransfers = 0
@@ -95,7 +95,7 @@ final class CoreLoop: Sendable {
         pointer = CorePointer(raw: made)
     }
 
-    /// Submits; throws what it was refused with.
+    /// Submits; throws the error of a refusal.
     @discardableResult
     func submit(_ request: CoreRequest) throws(CoreFault) -> UInt64 {
         let id = ids.add(1, ordering: .relaxed).newValue
@@ -160,7 +160,7 @@ final class CoreLoop: Sendable {
         await record.until { $0.calls > calls || $0.isStopped }
     }
 
-    /// Waits until the loop has gone to sleep with its gauges as wanted; a turn's gauges are written at its end.
+    /// Waits until the loop sleeps and its gauges meet the condition; a turn's gauges are written at its end.
     func untilStatistics(_ isReached: (ferry_statistics) -> Bool) async {
         while !isReached(statistics) {
             await turn()
@@ -168,8 +168,8 @@ final class CoreLoop: Sendable {
         }
     }
 
-    /// Waits until so many milliseconds have gone by on the loop's own clock, by a run that nobody answers and that is
-    /// given up after them: whatever the loop was to do meanwhile it has done.
+    /// Waits until this many milliseconds have passed on the loop's own clock, with a run without a response that times
+    /// out after them: all work that the loop had to do meanwhile is done.
     func pass(milliseconds: Int, _ server: LoopbackServer) async throws {
         server.script(path: "/silence", uses: 1, [.expectHead, .keepOpen])
         let silence = CoreRequest("GET", server.baseURL + "/silence").with { $0.total = milliseconds }
@@ -182,13 +182,13 @@ final class CoreLoop: Sendable {
         if !isFreed.exchange(true, ordering: .relaxed) { ferry_loop_free(pointer.raw) }
     }
 
-    /// Says that somebody else frees the loop, which then may be gone.
+    /// Notes that somebody else frees the loop, which then may be gone.
     func isFreedElsewhere() { isFreed.store(true, ordering: .relaxed) }
     var wasFreed: Bool { isFreed.load(ordering: .relaxed) }
 }
 
 extension String? {
-    /// The C string, nil for nil, as long as `use` runs.
+    /// The C string, nil for nil, valid until `use` returns.
     func withCopy<R>(_ use: (UnsafePointer<CChar>?) -> R) -> R {
         if let self { self.withCString(use) } else { use(nil) }
     }

@@ -2,8 +2,8 @@ import CFerry
 
 /// The address of a `ferry_loop`.
 ///
-/// `@unchecked Sendable` is true because the core takes the calls of these tests from any thread, and the one that is
-/// none of them, `ferry_loop_free`, is the last that `CoreLoop` makes.
+/// `@unchecked Sendable` is true because the core accepts the calls of these tests from any thread, and the exception,
+/// `ferry_loop_free`, is the last call of `CoreLoop`.
 struct CorePointer: @unchecked Sendable {
     let raw: OpaquePointer
 }

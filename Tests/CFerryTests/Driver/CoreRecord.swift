@@ -2,7 +2,7 @@ import CFerry
 import Synchronization
 import Testing
 
-/// What the callbacks of one loop have told: the context pointer of the loop. Every change wakes who waits for it.
+/// What the callbacks of one loop have reported: the context pointer of the loop. Every change wakes the waiters.
 final class CoreRecord: Sendable {
     enum Event: Sendable, Equatable {
         case started
@@ -25,20 +25,20 @@ final class CoreRecord: Sendable {
         var events: [UInt64: [Event]] = [:]
         var streamed: [UInt64: [UInt8]] = [:]
         var heads: [UInt64: CoreResult] = [:]
-        /// What on_written told, in its order.
+        /// The reports of on_written, in order.
         var written: [UInt64: [UInt64]] = [:]
-        /// All results of each id: more than one is a fault of the core.
+        /// All results of each id: more than one is a bug of the core.
         var results: [UInt64: [CoreResult]] = [:]
-        /// Ids in the order of their start and of their end.
+        /// Ids in the order in which they started and ended.
         var startOrder: [UInt64] = []
         var finishOrder: [UInt64] = []
-        /// The results themselves, of a loop that keeps them.
+        /// The results themselves, if the loop keeps them.
         var kept: [KeptResult] = []
         var calls = 0
-        /// What the loop's thread had asked for until the last of them.
+        /// What the loop's thread had allocated up to the last result.
         var allocations = 0
         var isStopped = false
-        /// Callbacks after on_stopped, which is a fault of the core.
+        /// Callbacks after on_stopped, which are a bug of the core.
         var late = 0
         var waits = 0
         var waiters: [Int: Waiter] = [:]
@@ -53,7 +53,7 @@ final class CoreRecord: Sendable {
         state.withLock { look(&$0) }
     }
 
-    /// Changes the state and wakes those whose condition has come true.
+    /// Changes the state and wakes waiters whose condition is met.
     func change(_ change: (inout State) -> Void) {
         let ready = state.withLock { state in
             if state.isStopped { state.late += 1 }
@@ -65,7 +65,7 @@ final class CoreRecord: Sendable {
         for continuation in ready { continuation.resume() }
     }
 
-    /// Waits until the state is as wanted. Half a minute without it is recorded as an issue, and the test goes on.
+    /// Waits until the state meets a condition. After half a minute an issue is recorded, and the test continues.
     func until(
         _ isReached: @escaping @Sendable (borrowing State) -> Bool, sourceLocation: SourceLocation = #_sourceLocation
     ) async {
@@ -100,7 +100,7 @@ final class CoreRecord: Sendable {
         read { $0.requests[result.id]?.onFinished }?(result)
     }
 
-    /// The last callback of all. The closures of the requests may hold the loop, which holds this.
+    /// The last callback. The closures of the requests may hold the loop, which holds this.
     func stopped() {
         change { state in
             state.isStopped = true

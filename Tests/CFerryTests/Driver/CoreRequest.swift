@@ -1,11 +1,11 @@
 import CFerry
 
-/// A `ferry_request` as a value, and what its callbacks do.
+/// A `ferry_request` as a value, and the actions of its callbacks.
 struct CoreRequest: Sendable {
     enum Body: Sendable {
         case none
         case bytes([UInt8])
-        /// Pulled by `onPull`; nil is an unknown length.
+        /// The length of the body that `onPull` provides; nil means an unknown length.
         case pull(UInt64?)
     }
 
@@ -47,9 +47,9 @@ struct CoreRequest: Sendable {
 
     var extras: CoreExtras?
 
-    /// What `on_body` answers; nil is FERRY_CONTINUE. On the loop's thread.
+    /// The return value of `on_body`; nil is FERRY_CONTINUE. On the loop's thread.
     var onBody: (@Sendable ([UInt8]) -> Int)?
-    /// What `on_pull` answers, on the loop's thread.
+    /// The return value of `on_pull`, on the loop's thread.
     var onPull: (@Sendable (UnsafeMutableRawBufferPointer) -> Int)?
     /// What `on_trailers` answers, likewise; nil is FERRY_ABORT.
     var onTrailers: (@Sendable (UnsafeMutableRawBufferPointer) -> Int)?
@@ -83,7 +83,7 @@ struct CoreRequest: Sendable {
         return packed
     }
 
-    /// The C request; all it points to lives until `body` returns.
+    /// The C request; everything it points to is valid until `body` returns.
     func withCore<R>(id: UInt64, _ use: (UnsafePointer<ferry_request>) -> R) -> R {
         var core = ferry_request()
         core.id = id

@@ -27,12 +27,12 @@ struct CoreResult: Sendable {
     var metrics: ferry_metrics
     var head: [UInt8]
     var fields: [(name: String, value: String)]
-    /// Nil when the core gave none.
+    /// Nil if the core gave none.
     var body: [UInt8]?
-    /// The 64 bytes behind the body, when there is one.
+    /// The 64 bytes after the body, if there is one.
     var spare: [UInt8]
     var message: String?
-    /// 1xx heads and trailers, as they came.
+    /// 1xx heads and trailers, as received.
     var informational: String
     var trailers: String
 
@@ -93,7 +93,7 @@ struct CoreResult: Sendable {
         fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
     }
 
-    /// Code and detail in one, for comparing.
+    /// Code and detail together, for comparing.
     var fault: CoreFault { CoreFault(code, detail) }
 }
 

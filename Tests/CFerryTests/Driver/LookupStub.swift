@@ -2,14 +2,14 @@ import CAllocations
 import Foundation
 import Synchronization
 
-/// What `lookupStub` answers, by name. The hook of the core has no context, so the table is the process's, and every
+/// The results of `lookupStub`, by name. The core's hook has no context, so the table belongs to the process, and every
 /// test uses names of its own.
 final class LookupStub: Sendable {
     struct Entry {
         var addresses: [String] = []
         var code = EAI_NONAME
         var isHeld = false
-        /// The lookup thread does not get the next memory that it asks for.
+        /// The next allocation of the lookup thread fails.
         var isStarved = false
         var lookups = 0
         var atWork = 0
@@ -25,10 +25,10 @@ final class LookupStub: Sendable {
 
     static let shared = LookupStub()
     let state = Mutex(State())
-    /// Of what is held.
+    /// The number of lookups that are held.
     private let change = NSCondition()
 
-    /// Answers `name` with these addresses; with an error when there are none. Held until `release`.
+    /// Sets the addresses of `name`, or an error if there are none. With `held`, lookups wait until `release`.
     func set(_ name: String, _ addresses: [String], code: Int32 = EAI_NONAME, isHeld: Bool = false) {
         change.lock()
         state.withLock { state in
@@ -42,7 +42,7 @@ final class LookupStub: Sendable {
         change.unlock()
     }
 
-    /// The thread that looks this name up gets no memory for what it found, or gets it again.
+    /// Makes allocations of the thread that looks this name up fail, or work again.
     func starve(_ name: String, _ isStarved: Bool = true) {
         state.withLock { $0.entries[name]?.isStarved = isStarved }
     }
@@ -58,10 +58,10 @@ final class LookupStub: Sendable {
     func isAtWork(_ name: String) -> Bool { state.withLock { $0.entries[name]?.atWork ?? 0 > 0 } }
     func mostAtWork(_ name: String) -> Int { state.withLock { $0.entries[name]?.mostAtWork ?? 0 } }
     var atWork: Int { state.withLock { $0.atWork } }
-    /// At once, since the start of the process.
+    /// The maximum number of simultaneous lookups since the start of the process.
     var mostAtWork: Int { state.withLock { $0.mostAtWork } }
 
-    /// Waits until a name has been asked for so often.
+    /// Waits until a name has been looked up this often.
     func until(_ name: String, lookups: Int) async {
         await withCheckedContinuation { continuation in
             let isReady = state.withLock { state in
@@ -102,7 +102,7 @@ final class LookupStub: Sendable {
     }
 }
 
-/// getaddrinfo()'s stand-in.
+/// Replaces getaddrinfo().
 func lookupStub(
     _ host: UnsafePointer<CChar>, _ out: UnsafeMutablePointer<UnsafeMutablePointer<addrinfo>?>
 ) -> Int32 {

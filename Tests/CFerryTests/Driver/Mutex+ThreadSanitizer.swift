@@ -1,7 +1,7 @@
 #if FERRY_TSAN
 import FerryTransport
 
-/// Shadows `Synchronization.Mutex` in this module, in builds for the thread sanitizer only; FerryTransport says why.
+/// Shadows `Synchronization.Mutex` in this module, in builds for the thread sanitizer only; see FerryTransport.
 struct Mutex<Value: ~Copyable>: ~Copyable, Sendable {
     private let base: FerryTransport.Mutex<Value>
 

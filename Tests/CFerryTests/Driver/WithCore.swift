@@ -2,16 +2,16 @@ import CFerry
 import FerryTesting
 import Testing
 
-/// All suites of the core. One test at a time: their times and descriptors are measured.
+/// All suites of the core. They run one test at a time, because they measure times and count descriptors.
 @Suite(.serialized, .timeLimit(.minutes(2))) enum CoreTests {}
 
-/// Runs `body` with a loop and a server, then checks what must hold after every case: the next plain GET is answered,
-/// every accepted id has one result, nothing comes after on_stopped, all gauges are back to 0, and no socket to the
+/// Runs `body` with a loop and a server, then checks what must hold after every case: the next plain GET succeeds,
+/// every accepted id has one result, no callback comes after on_stopped, all gauges are back to 0, and no socket to the
 /// server is left.
 ///
 /// - Parameters:
-///   - probes: False where the server's scripts stand in the way of a plain GET: it goes to another server then.
-///   - seesClose: False where a script has the server read no more, so that it does not learn of the close.
+///   - probes: False if the server's scripts prevent a plain GET: it goes to another server then.
+///   - seesClose: False if a script makes the server stop reading, so that it does not notice the close.
 func withCore(
     _ options: CoreLoop.Options = .init(), server serverOptions: LoopbackServer.Options = .init(), probes: Bool = true,
     seesClose: Bool = true,
@@ -46,7 +46,7 @@ private func expectHello(_ core: CoreLoop, _ server: LoopbackServer, _ location:
     if result.fault == .ok { #expect(result.text == "Hello, ferry", sourceLocation: location) }
 }
 
-/// Stops the loop and checks what is left of it.
+/// Stops the loop and checks that nothing is left of it.
 func expectCleanStop(_ core: CoreLoop, _ location: SourceLocation = #_sourceLocation) async {
     core.stop()
     await core.record.until { $0.isStopped }
@@ -65,7 +65,7 @@ func expectCleanStop(_ core: CoreLoop, _ location: SourceLocation = #_sourceLoca
     core.free()
 }
 
-/// A complete answer of `text`, as a script sends it.
+/// A complete response with `text`, as sent by a script.
 func answer(_ text: String, status: String = "200 OK", _ fields: String...) -> String {
     "HTTP/1.1 \(status)\r\n" + fields.map { $0 + "\r\n" }.joined() + "Content-Length: \(text.utf8.count)\r\n\r\n" + text
 }

@@ -1,18 +1,17 @@
-/* A resolver that hangs, or lies: the tests' own getaddrinfo() stands before
- * the system's in the whole process, and keeps who asks for a name that ends
- * in ".held.test" until it is let go. Names that end in ".inside.test" are
- * this machine's, and those that end in ".several.test" have the addresses that
- * are given here. */
+/* A resolver that hangs, or lies: the tests' own getaddrinfo() replaces the
+ * system's in the whole process. Lookups of names that end in ".held.test" hang
+ * until they are released. Names that end in ".inside.test" are local, and
+ * those that end in ".several.test" have the addresses that are set here. */
 #ifndef CRESOLVER_H
 #define CRESOLVER_H
 
-/* Lookups that are kept at this moment. */
+/* The number of lookups that hang at this moment. */
 int resolver_held(void);
 
-/* Lets go all that are kept: there is no such name. */
+/* Releases all that hang: the names do not exist. */
 void resolver_release(void);
 
-/* "127.0.0.1,127.0.0.2", of IPv4. */
+/* IPv4 addresses: "127.0.0.1,127.0.0.2". */
 void resolver_answer(const char *addresses);
 
 #endif

@@ -1,21 +1,21 @@
-/* A disk that hangs: the tests' own pwrite() stands before the system's in the
- * whole process, and keeps what is written to parts of downloads (".ferry-part")
- * until it is let go. Not under a sanitizer, which has one of its own. */
+/* A disk that hangs: the tests' own pwrite() replaces the system's in the whole
+ * process. Writes to parts of downloads (".ferry-part") hang until they are
+ * released. Not under a sanitizer, which has one of its own. */
 #ifndef CWRITES_H
 #define CWRITES_H
 
 #include <stdbool.h>
 
-/* Whether this build can. */
+/* Whether this build can do that. */
 bool writes_can_be_held(void);
 
-/* From now on they are kept. */
+/* From now on they hang. */
 void writes_hold(void);
 
-/* Those that are kept at this moment. */
+/* The number of writes that hang at this moment. */
 int writes_held(void);
 
-/* Lets all go, and returns when they have been done. */
+/* Releases all, and returns when they are done. */
 void writes_release(void);
 
 #endif

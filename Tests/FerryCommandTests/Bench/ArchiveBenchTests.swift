@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    /// Of two requests an hour apart the second does not wait.
+    /// Of two requests recorded an hour apart the second does not wait.
     @Test func unpacedTimesDoNotMatter() async throws {
         try await withLoopbackServer { server in
             let late = entry(server.baseURL + "/status/404", at: 0).replacing("T12:00:00.000Z", with: "T13:00:00Z")

@@ -20,7 +20,7 @@ import Testing
         #expect(BenchTable(report).text.contains("URLSession") && madePage(report).contains("Beside URLSession"))
     }
 
-    /// Against the built programs, which lie beside each other.
+    /// Uses the built programs, which are in the same folder.
     @Test func urlSessionIsAskedTheSame() async throws {
         let bundle = try #require(CommandLine.arguments.first { $0.hasSuffix(".xctest") })
         let folder = URL(filePath: bundle).deletingLastPathComponent()

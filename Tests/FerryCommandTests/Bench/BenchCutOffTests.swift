@@ -6,7 +6,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// Loads that ctrl-C ends: what had no answer yet is in the figures, and what was measured is told.
+/// Loads that ctrl-C ends: requests without a response are included in the figures, and the measurements are reported.
 @Suite(.timeLimit(.minutes(2))) struct BenchCutOffTests {
     private static let answer = LoopbackScript.Step.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
@@ -14,7 +14,7 @@ import Testing
         try BenchPlan(ParsedArguments(line, of: BenchCommand.allOptions))
     }
 
-    /// Of a server that answers the first ten and then nobody; cut off once it has got `count`.
+    /// A load on a server that responds to the first ten requests only; cut off once the server has received `count`.
     private func report(_ count: Int, _ line: String...) async throws -> BenchReport {
         try await withLoopbackServer { server in
             server.script(path: "/", uses: 10, [Self.answer, .close])
@@ -33,7 +33,7 @@ import Testing
         #expect(report.ok <= 10 && report.failed == 0 && report.requests == report.ok)
         #expect(report.ok + unanswered.count == 50)
         #expect(report.histogram.map(\.count).reduce(0, +) == 50)
-        // Most had no answer: the median is one of theirs.
+        // Most have no response: the median is one of theirs.
         #expect(try #require(report.latency["max"]) >= unanswered.oldest && unanswered.oldest > 0)
         #expect(BenchTable(report).text.contains(", 0 failed, \(unanswered.count) more without a response\n"))
         #expect(madePage(report).contains(", \(unanswered.count) more without a response</p>"))

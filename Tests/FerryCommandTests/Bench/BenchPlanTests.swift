@@ -130,7 +130,7 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
     }
 
     @Test func whatIsLateDoesNotDelayTheRest() {
-        // A third of a nanosecond is lost in each, but does not add up.
+        // A third of a nanosecond is lost in each, but it does not accumulate.
         let schedule = ArrivalSchedule(start: 0, rate: 3, count: 3_000_001)
         #expect(schedule.time(of: 3_000_000) == 1_000_000_000_000_000)
     }

@@ -38,7 +38,7 @@ import Testing
         #expect(await Main.run(["bench", "http://h/", "--cache-dir", "/x"]) == .usage)
     }
 
-    /// None is answered before all have come.
+    /// None gets a response before all have arrived.
     @Test func theClosedModelHasAConnectionForEach() async throws {
         try await withLoopbackServer { server in
             server.script(
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// One event loop has several libcurl handles, of 64 transfers each.
+    /// One event loop has several libcurl handles, for 64 transfers each.
     @Test(arguments: [("100", 100), ("150", 150), ("400", 100)], ["automatic", "libcurl"])
     func noMoreConnectionsAreOpenedThanAskedFor(load: (String, Int), engine: String) async throws {
         let (concurrency, connections) = load
@@ -108,7 +108,7 @@ import Testing
         #expect(plan.order.configuration.engine == (engine == "automatic" ? .automatic : .libcurl))
     }
 
-    /// Each loop sends its share; all of them together send as many as asked.
+    /// Each loop sends its share; together they send the requested number.
     @Test(arguments: [["-c", "5"], ["-r", "2000"]])
     func severalLoopsShareTheLoad(model: [String]) async throws {
         try await withLoopbackServer { server in
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    /// What a response does not end goes on in a task, and comes back to the loop.
+    /// A run that continues after its response does so in a task, and returns to the event loop.
     @Test(arguments: [["-c", "4"], ["-r", "1000"]])
     func redirectsAreFollowedAndCountOnce(model: [String]) async throws {
         try await withLoopbackServer { server in
@@ -137,7 +137,7 @@ import Testing
             let report = try await report(server.baseURL + "/hello", "-n", "5", "-c", "1", "-w", "0.2")
             #expect(report.requests == 5 && report.warmUp == 0.2)
             #expect(server.requestCount > 5)
-            // Its connections are there already.
+            // Its connections exist already.
             #expect(report.phases["connect"] == nil)
         }
     }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// A report of which nothing was measured.
+/// A report without any measurements.
 func madeReport(
     p99: Double = 10_000, rps: Double = 1000, requests: UInt64 = 1000, failed: UInt64 = 0, kind: String = "closed"
 ) -> BenchReport {
@@ -30,7 +30,7 @@ func madeReport(
     return report
 }
 
-/// Its page, where no condition says otherwise.
+/// Its page, if no condition is given.
 func madePage(_ report: BenchReport, _ conditions: String..., mustBeRight: Bool = true) -> String {
     var report = report
     let verdict = BenchVerdict(conditions.compactMap { try? BenchThreshold($0) }, baseline: nil)
@@ -39,7 +39,7 @@ func madePage(_ report: BenchReport, _ conditions: String..., mustBeRight: Bool 
 }
 
 extension BenchThreshold {
-    /// What is complained of.
+    /// The reported errors.
     fileprivate func complaint(_ report: BenchReport, baseline: BenchReport? = nil) -> String? {
         check(report, baseline: baseline)?.complaint
     }
@@ -218,7 +218,7 @@ extension BenchThreshold {
     }
 
     @Test func complaintsAreToldBeforeAFileFails() throws {
-        // It takes no more than its name.
+        // It only takes its name.
         let path = "/dev/full"
         let end = try FerryProgram.run("bench", "-n", "5", "--html", path, "--fail-if", "requests>=5")
         #expect(end.code == 2 && end.output.contains("ferry bench: requests>=5: requests is 5\n"), "\(end)")

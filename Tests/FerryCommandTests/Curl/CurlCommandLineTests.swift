@@ -63,7 +63,7 @@ import Testing
     @Test func dataMayGoToTheQuery() throws {
         let line = try parse("curl -G 'http://h/?x=1' -d a=1 -d b=2")
         #expect(line.url == "http://h/?x=1&a=1&b=2" && line.body == nil && line.contentType == nil)
-        // What stands behind a fragment is not sent.
+        // The part after a fragment is not sent.
         #expect(try parse("curl -G 'http://h/?x=1#f?g' -d a=1").url == "http://h/?x=1&a=1#f?g")
         #expect(try parse("curl -G 'http://h/#?' -d a=1").url == "http://h/?a=1#?")
         #expect(try parse("curl -G 'http://h/?' -d a=1").url == "http://h/?a=1")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import FerryCommand
 
-/// What `--from-curl` sends is what curl sends.
+/// `--from-curl` sends what curl sends.
 @Suite(.timeLimit(.minutes(2))) struct CurlExchangeTests {
     @Test(arguments: [
         "curl URL",
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Of a form, without the boundary, which each client makes for itself.
+    /// Form bodies are compared without the boundary, which each client chooses.
     @Test func aFormIsTheSameExchange() async throws {
         let (text, page) = (try TemporaryFile(Array("a text\r\n".utf8)), try TemporaryFile(Array("{}".utf8)))
         let line = """
@@ -62,7 +62,7 @@ import Testing
         return request.text.components(separatedBy: "--" + boundary)
     }
 
-    /// All but what tells one client from the other.
+    /// Everything except the fields that differ between clients.
     private func fields(_ request: LoopbackRequest) -> [String] {
         request.headers.fields.map { "\($0.name.lowercased()): \($0.value)" }
             .filter { !$0.hasPrefix("user-agent: curl/") && $0 != "user-agent: Ferry" }.sorted()

@@ -1,16 +1,16 @@
 import FoundationEssentials
 import Testing
 
-/// `ferry fetch` against real servers, as a user would.
+/// `ferry fetch` with real servers, as a user runs it.
 @Suite(.timeLimit(.minutes(2))) struct FetchTests {
-    @Test("the body goes to stdout, and nothing else")
+    @Test("stdout gets the body and nothing else")
     func body() throws {
         let outcome = try FerryCommand.run("fetch", Nginx.shared.url("/hello.txt"))
         #expect(outcome.output == "Hello, ferry")
         #expect(outcome.error == "" && outcome.code == 0)
     }
 
-    @Test("--json says what came")
+    @Test("--json describes the response")
     func report() throws {
         let outcome = try FerryCommand.run("fetch", "--json", Nginx.shared.url("/1m.bin"))
         let report = try #require(try outcome.reports.first)
@@ -19,7 +19,7 @@ import Testing
         #expect(report.headers["content-type"] == "application/octet-stream")
     }
 
-    @Test("a status that is not accepted ends with 5, and the body is there all the same")
+    @Test("a rejected status exits with 5, and the body is printed all the same")
     func status() throws {
         let outcome = try FerryCommand.run("fetch", Nginx.shared.url("/private/secret.txt"))
         #expect(outcome.code == 5 && outcome.output.contains("401 Authorization Required"))
@@ -38,13 +38,13 @@ import Testing
         #expect(echo.sha256 == sha256(Array("a=1%202&b=%C3%BC".utf8)))
     }
 
-    @Test("one agent sends all repetitions, over one connection")
+    @Test("one agent sends all repetitions over one connection")
     func repeated() throws {
         let outcome = try FerryCommand.run("fetch", "--json", "--repeat", "5", Nginx.shared.url("/hello.txt"))
         #expect(try outcome.reports.map(\.reusedConnection) == [false, true, true, true, true])
     }
 
-    @Test("--cacert trusts, --pin insists, and without either the server is a stranger")
+    @Test("--cacert trusts, --pin restricts, and without either the server is not trusted")
     func trust() throws {
         let url = try Nginx.shared.url("/hello.txt", .tls)
         let certificates = try Certificates.shared

@@ -1,9 +1,9 @@
 import FoundationEssentials
 import Testing
 
-/// `ferry fetch` on ways with something in between.
+/// `ferry fetch` through proxies and other intermediaries.
 @Suite(.timeLimit(.minutes(2))) struct FetchWayTests {
-    @Test("--proxy goes through squid, to http and to https")
+    @Test("--proxy goes through squid to http and to https")
     func proxy() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let mark = token()
@@ -16,7 +16,7 @@ import Testing
         #expect(tunnel.code == 0 && tunnel.output == "Hello, ferry")
     }
 
-    @Test("a proxy that wants credentials is an error that says so, without those that were given")
+    @Test("a proxy that requires credentials fails with an error that says so, without showing those given")
     func locked() throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let proxy = squid.url(.locked, "ferry:canary")
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test("the environment's proxy is taken where --proxy-env asks for it, and not otherwise")
+    @Test("the environment's proxy is used with --proxy-env only")
     func environment() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let mark = token()
@@ -42,7 +42,7 @@ import Testing
         #expect(lines.map(\.target) == [nginx.url("/hello.txt?through-\(mark)")])
     }
 
-    @Test("SOCKS, HTTP/2, a client's certificate, redirects and retries are an option each")
+    @Test("SOCKS, HTTP/2, a client certificate, redirects and retries have an option each")
     func others() throws {
         let nginx = try Nginx.shared
         let certificates = try Certificates.shared

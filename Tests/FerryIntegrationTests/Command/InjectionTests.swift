@@ -3,8 +3,8 @@ import Foundation
 import Injection
 import Testing
 
-/// The command while calls of the system fail: the right result or an error with its code, never a signal, a hang, or a
-/// part of a file under the file's own name.
+/// The command while system calls fail: it gives the right result or an error with its code, but never a signal, a
+/// hang, or a partial file under the file's own name.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: Injection.isPossible)) struct InjectionTests {
     private static let size = 700_000
 
@@ -48,7 +48,7 @@ import Testing
         #expect(outcome.code == 0 || outcome.code == 3, "\(outcome)")
         #expect(outcome.code == 0 || !outcome.error.isEmpty)
         if outcome.code == 0 || FileManager.default.fileExists(atPath: path) { try expectFile(path) }
-        // What is left is of use, or is put away.
+        // The remaining files are usable, or moved aside.
         let second = try FerryCommand.run("download", url(Self.size), "-o", path)
         #expect(second.code == 0, "\(second)")
         try expectFile(path)
@@ -69,7 +69,7 @@ import Testing
         let arguments = ["fetch", "--json", "--cache-dir", folder.file("cache"), "--cache-ttl", "60", url(300)]
         let outcome = try injection.run(arguments + ["--repeat", "3"])
         try expectReports(outcome, length: 300, count: 3)
-        // A fault of the cache is the cache's.
+        // An error of the cache stays in the cache.
         if Injection.files.contains(where: { injection.description.hasPrefix($0 + "@") }) {
             #expect(outcome.code == 0, "\(outcome)")
         }

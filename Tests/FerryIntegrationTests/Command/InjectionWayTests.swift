@@ -3,8 +3,8 @@ import Foundation
 import Injection
 import Testing
 
-/// Runs of other kinds while calls of the system fail: streamed, with a body, over TLS, over HTTP/2. Each ends once,
-/// with all its bytes or with an error, and what comes after it is answered.
+/// Runs of other kinds while system calls fail: streamed, with a body, over TLS, over HTTP/2. Each ends once, with all
+/// its bytes or with an error, and the next one succeeds.
 @Suite(.timeLimit(.minutes(10)), .enabled(if: Injection.isPossible)) struct InjectionWayTests {
     private static let calls =
         (Injection.network + Injection.threads).flatMap { name in (1...6).map { Injection.call($0, of: name) } }
@@ -12,11 +12,11 @@ import Testing
     private static let injections =
         calls + (1...120).map { Injection.call($0, ofRequest: "malloc") } + Injection.random
 
-    /// Of a body that is read as it is sent.
+    /// A body that is read while it is sent.
     private static let ofUploads = injections + (1...4).map { Injection.call($0, of: "pread") }
 
-    /// Up to the handshake: behind it libcurl 7.88.1 frees a name twice, the first time where it has no memory to keep
-    /// a session with (`Curl_ssl_addsessionid`), the second time with the next one.
+    /// Up to the handshake: after it libcurl 7.88.1 frees a name twice, the first time if it has no memory to keep a
+    /// session (`Curl_ssl_addsessionid`), the second time with the next one.
     private static let underTLS =
         calls + (1...70).map { Injection.call($0, ofRequest: "malloc") }
         + Injection.chances(of: Injection.network + Injection.threads)
@@ -39,11 +39,11 @@ import Testing
         }
         #expect(outcome.code == 3 && !outcome.error.isEmpty, "\(outcome)")
         if bytes.count < whole.count {
-            // Only where there was no loop has more than one of them failed.
+            // More than one of them fails only if there was no loop.
             #expect(whole.starts(with: bytes))
             #expect(!injection.isSingle || outcome.error.contains("internalError"), "\(outcome)")
         } else {
-            // One of the two has, perhaps behind its last byte, and the other is there.
+            // One of the two has failed, perhaps after its last byte, and the other is complete.
             let part = bytes.count - whole.count
             let isSecond = bytes.starts(with: whole) && whole.starts(with: bytes.dropFirst(whole.count))
             let isFirst = whole.starts(with: bytes.prefix(part)) && bytes.dropFirst(part).elementsEqual(whole)
@@ -63,7 +63,7 @@ import Testing
             let codes = Set(try outcome.reports.compactMap(\.error?.code))
             #expect(codes.isSubset(of: ["internalError", "connect"]), "\(outcome)")
         }
-        // What was cut short there is known for that by its length.
+        // Its length shows that it was truncated.
         let requests = server.requests
         #expect(requests.allSatisfy { $0.headers["Content-Length"] == "\(body.count)" })
         #expect(requests.allSatisfy { $0.bodyLength <= UInt64(body.count) })
@@ -99,7 +99,7 @@ import Testing
         #expect(server.requestCount == 0, "\(outcome)")
     }
 
-    /// Without a jar of cookies: where libcurl takes the whole URL apart by itself, 7.88 forgets the query.
+    /// Without a cookie jar: when libcurl parses the whole URL itself, 7.88 forgets the query.
     @Test(arguments: starved) func whatIsSentIsWhatWasAskedForOrNothing(injection: Injection) throws {
         let server = try LoopbackServer()
         let path = "/redirect-to?status=307&url=/hello%3Fa%3D1"
@@ -123,7 +123,7 @@ import Testing
         try expectReports(outcome, sha256(Nginx.pattern(64 * 1024)), injection)
     }
 
-    /// Three, each with the whole body or an error; and where one call has failed, in one of them at most.
+    /// Three, each with the whole body or an error; if one call has failed, at most one of them.
     private func expectReports(_ outcome: FerryCommand.Outcome, _ digest: String, _ injection: Injection) throws {
         #expect(outcome.code == 0 || outcome.code == 3, "\(outcome)")
         let reports = try outcome.reports

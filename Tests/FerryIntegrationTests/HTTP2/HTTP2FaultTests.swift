@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// Faults inside a connection of HTTP/2: rows R82 to R86.
+/// Faults within an HTTP/2 connection: rows R82 to R86.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct HTTP2FaultTests {
     private func configuration() throws -> NetworkConfiguration {
         var configuration = try NetworkConfiguration.trusting
@@ -11,7 +11,7 @@ import Testing
         return configuration
     }
 
-    /// The server, once for each play, and no more often.
+    /// Once on each server, and no more often.
     private func expectRequests(_ mark: String, each count: Int = 1) throws {
         let requests = try FaultyHTTP2Server.shared.requests(mark)
         #expect(requests.count == count * FaultSetup().plays.count, "\(requests.map(\.connection))")
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(
-        "R82: so does one that is reset inside its body",
+        "R82: a stream that is reset inside its body fails",
         arguments: [
             ("/reset-later/8", RequestError.Code.http2Stream(.cancel)), ("/reset-later/2", .http2Stream(.internal)),
         ])
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(
-        "R82: and one whose reset comes together with the beginning of its answer",
+        "R82: a stream whose reset comes together with the start of its response fails",
         arguments: [
             ("/reset-after/8", RequestError.Code.http2Stream(.cancel)), ("/reset-after/2", .http2Stream(.internal)),
         ])
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("R83: a stream that is refused is tried again, a few times", arguments: [HTTPMethod.get, .post])
+    @Test("R83: a refused stream is tried again a few times", arguments: [HTTPMethod.get, .post])
     func refused(method: HTTPMethod) async throws {
         let mark = token()
         try await expectFault(
@@ -90,7 +90,7 @@ import Testing
         try expectRequests(mark, each: 3)
     }
 
-    @Test("R83: a connection that is left over from it serves what comes next")
+    @Test("R83: the connection left over from a refusal serves later requests")
     func leftOver() async throws {
         let server = try FaultyHTTP2Server.shared
         let mark = token()
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("R83: one that is refused once is answered then")
+    @Test("R83: a stream that is refused once succeeds at the next attempt")
     func refusedOnce() async throws {
         let server = try FaultyHTTP2Server.shared
         try await withAgent(configuration()) { agent in
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test(
-        "R84: what a GOAWAY says was not processed is sent once more, whatever the method",
+        "R84: a request that a GOAWAY declares unprocessed is sent again, whatever its method",
         arguments: [HTTPMethod.get, .post])
     func goaway(method: HTTPMethod) async throws {
         let mark = token()
@@ -129,7 +129,7 @@ import Testing
         try expectRequests(mark, each: 2)
     }
 
-    @Test("R84: likewise on a connection that has served others", arguments: [HTTPMethod.get, .post])
+    @Test("R84: so is one on a connection that has served others", arguments: [HTTPMethod.get, .post])
     func goawayOnAKeptConnection(method: HTTPMethod) async throws {
         let server = try FaultyHTTP2Server.shared
         let mark = token()
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test("R84: a server that always says so is not asked for ever")
+    @Test("R84: a server that always sends GOAWAY is not retried for ever")
     func goawayAlways() async throws {
         let mark = token()
         try await expectFault(
@@ -154,7 +154,7 @@ import Testing
         try expectRequests(mark, each: 2)
     }
 
-    @Test("R86: a body of another length than announced is no answer", arguments: ["/length/3", "/length/30"])
+    @Test("R86: a body whose length differs from the announced one fails", arguments: ["/length/3", "/length/30"])
     func wrongLength(path: String) async throws {
         let mark = token()
         try await expectFault([], .malformedResponse, .waitingHead, .head, .body) { try $0.askHTTP2(path, mark) }
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test(
-        "R86: nor is a line break or a NUL in a field",
+        "R86: a line break or a NUL in a field fails",
         arguments: ["/field?value=a%0d%0aEvil:%201", "/field?value=a%00b"])
     func malformedField(path: String) async throws {
         let mark = token()
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test("of bodies without a length that a connection ends in none is taken for whole", arguments: 0..<5)
+    @Test("a body without a length is never taken for whole when the connection ends in it", arguments: 0..<5)
     func cut(round: Int) async throws {
         let server = try FaultyHTTP2Server.shared
         try await withAgent(configuration()) { agent in
@@ -229,7 +229,7 @@ import Testing
 }
 
 extension FaultSetup {
-    /// Asks the server of HTTP/2 that has faults, before and after; its requests are known by `mark`.
+    /// Requests the HTTP/2 server with faults, before and after; its requests are identified by `mark`.
     fileprivate mutating func askHTTP2(_ target: String, _ mark: String) throws {
         let server = try FaultyHTTP2Server.shared
         let parts = target.split(separator: "?", maxSplits: 1).map(String.init)

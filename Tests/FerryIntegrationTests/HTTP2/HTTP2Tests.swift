@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test("when a connection has as many streams as the server allows, another one is opened")
+    @Test("another connection is opened when one has as many streams as the server allows")
     func full() async throws {
         let server = try NGHTTPServer(streams: 4)
         try await withAgent(configuration()) { agent in
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("a server that speaks only HTTP/1.1 is spoken to in it, and one that was not asked likewise")
+    @Test("HTTP/1.1 is used for a server that offers nothing else, and without HTTP/2 in the configuration")
     func negotiated() async throws {
         let nginx = try Nginx.shared
         try await withAgent(configuration()) { agent in
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("64 megabytes in 64 streams arrive as they were sent", arguments: [true, false])
+    @Test("64 megabytes in 64 streams arrive unchanged", arguments: [true, false])
     func large(isNginx: Bool) async throws {
         let nginx = try Nginx.shared
         let other = try isNginx ? nil : NGHTTPServer()
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("priorities, small and large bodies mix")
+    @Test("small and large bodies of all priorities share a connection")
     func priorities() async throws {
         let nginx = try Nginx.shared
         try await withAgent(configuration()) { agent in
@@ -108,7 +108,7 @@ import Testing
         init(_ path: String, _ priority: RequestPriority) { (self.path, self.priority) = (path, priority) }
     }
 
-    @Test("uploads arrive as they were sent, many at once")
+    @Test("many simultaneous uploads arrive unchanged")
     func uploads() async throws {
         let nginx = try Nginx.shared
         let bytes = Nginx.pattern(300_000)
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test("a large upload of a file, and one of no known length")
+    @Test("large uploads arrive from a file and with an unknown length")
     func sources() async throws {
         let nginx = try Nginx.shared
         let folder = try ServerFolder()
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test("compressed, HEAD, 204, 304 and redirects are as ever")
+    @Test("compression, HEAD, 204, 304 and redirects work as over HTTP/1.1")
     func usual() async throws {
         let nginx = try Nginx.shared
         try await withAgent(configuration()) { agent in
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test("a reload of nginx under load fails no request: GOAWAY ends a connection in peace")
+    @Test("a reload of nginx under load fails no request: GOAWAY ends a connection gracefully")
     func reload() async throws {
         let nginx = try Nginx(.init(upstream: Upstream.shared.port))
         try await withAgent(configuration()) { agent in
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test("without TLS by prior knowledge, where it is asked for")
+    @Test("without TLS it works by prior knowledge, if enabled")
     func priorKnowledge() async throws {
         let server = try FaultyHTTP2Server(isSecure: false)
         try await withAgent(configuration(.priorKnowledge)) { agent in
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    @Test("through squid's tunnel")
+    @Test("it works through squid's tunnel")
     func tunnel() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         var configuration = try configuration()
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    /// `count` of them, 64 at once; the first failure is thrown.
+    /// `count` of them, 64 at once; throws the first failure.
     private func all(_ count: Int, _ send: @escaping @Sendable () async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<count {

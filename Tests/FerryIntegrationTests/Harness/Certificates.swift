@@ -6,22 +6,22 @@ struct Certificates: Sendable {
     enum Name: String, CaseIterable {
         /// For localhost, 127.0.0.1, ::1 and h0.localhost to h19.localhost.
         case valid
-        /// Since yesterday.
+        /// Expired since yesterday.
         case expired
         /// For wrong.example.
         case wrongName = "wrong-name"
-        /// Right, but of an authority that nobody trusts.
+        /// Valid, but from an authority that nobody trusts.
         case untrusted
-        /// A client's.
+        /// A client certificate.
         case client
-        /// A client's, of the authority that nobody trusts.
+        /// A client certificate from the authority that nobody trusts.
         case stranger
     }
 
     /// `sha256//BASE64` of the public keys.
     private let pins: [String: String]
 
-    /// A process that does nothing: the folder goes with it.
+    /// A process that does nothing: the folder is removed with it.
     private let process: ServerProcess
     private var folder: ServerFolder { process.folder }
 
@@ -36,10 +36,10 @@ struct Certificates: Sendable {
 
     private static let made = Result { try Certificates() }
 
-    /// The same ones for all.
+    /// Shared by all tests.
     static var shared: Certificates { get throws { try made.get() } }
 
-    /// Whom a client has to trust.
+    /// The authority that a client has to trust.
     var authorityFile: String { folder.file("authority.pem") }
 
     /// The certificate with its chain.

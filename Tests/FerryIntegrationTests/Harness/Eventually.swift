@@ -1,4 +1,4 @@
-/// Asks until there is an answer: for what a server writes down after it has answered, and tells nobody of.
+/// Repeats a check until it has a result: for records that a server writes after its response, without notice.
 func eventually<Value>(
     _ what: String, within limit: Duration = .seconds(20), _ ask: () async throws -> Value?
 ) async throws -> Value {

@@ -37,16 +37,16 @@ struct FerryCommand {
         }
     }
 
-    /// Waits for its end. The variables for proxies are those given here and no others.
+    /// Waits for its end. It gets only the proxy variables given here.
     static func run(_ arguments: String..., environment: [String: String] = [:]) throws -> Outcome {
         try run(arguments, environment: environment)
     }
 
-    /// Likewise; `wrapper` is what starts it in its turn.
+    /// Waits for its end; `wrapper` is the program that starts it.
     static func run(
         _ arguments: [String], environment: [String: String] = [:], wrapper: [String] = []
     ) throws -> Outcome {
-        // Beside the bundle of the tests, where the build has put both.
+        // Beside the test bundle, where the build puts both.
         let program = URL(filePath: ownTestBundle).deletingLastPathComponent().appending(path: "ferry").path
         let folder = try ServerFolder()
         let proxies = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"]
@@ -57,7 +57,7 @@ struct FerryCommand {
         return Outcome(output: end.output, error: folder.read("error"), code: end.code)
     }
 
-    /// The bundle that this code was linked into.
+    /// The bundle that this code is linked into.
     static var ownTestBundle: String {
         CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? ownExecutable
     }

@@ -1,11 +1,11 @@
 import FoundationEssentials
 
-/// nghttp2's server of files: HTTP/2 and nothing else, under TLS.
+/// nghttp2's file server: HTTP/2 only, over TLS.
 final class NGHTTPServer: Sendable {
     private let process: ServerProcess
     let port: Int
 
-    /// `streams`: as many at once on a connection.
+    /// `streams`: the maximum number at once on a connection.
     init(streams: Int = 100) throws {
         let (process, ports) = try ServerProcess.start(ports: 1) { folder, ports in
             try Certificates.shared.copy([.valid], to: folder)
@@ -24,13 +24,13 @@ final class NGHTTPServer: Sendable {
     func url(_ path: String) -> String { "https://127.0.0.1:\(port)\(path)" }
 }
 
-/// A Python server of HTTP/2 with faults that no honest server has; `Servers/http2.py` says which.
+/// A Python HTTP/2 server with faults that no correct server has; see `Servers/http2.py`.
 final class FaultyHTTP2Server: Sendable {
     private let process: ServerProcess
     let port: Int
     private let scheme: String
 
-    /// In plain without TLS: for clients that know.
+    /// In plain text without TLS, for clients with prior knowledge.
     init(isSecure: Bool = true) throws {
         let (process, ports) = try ServerProcess.start(ports: 1) { folder, ports in
             try Certificates.shared.copy([.valid], to: folder)
@@ -47,19 +47,19 @@ final class FaultyHTTP2Server: Sendable {
 
     private static let started = Result { try FaultyHTTP2Server() }
 
-    /// The same one for all tests, which tell their requests apart by what they ask for.
+    /// Shared by all tests, which distinguish their requests by their paths.
     static var shared: FaultyHTTP2Server { get throws { try started.get() } }
 
     func url(_ path: String) -> String { "\(scheme)://127.0.0.1:\(port)\(path)" }
 
-    /// What it has got so far whose path contains `part`. A request is here before it is answered.
+    /// The requests so far whose path contains `part`. A request is listed before its response is sent.
     func requests(_ part: String) throws -> [Exchange] {
         try process.folder.read("record").split(separator: "\n")
             .map { try JSONDecoder().decode(Exchange.self, from: Data($0.utf8)) }
             .filter { $0.path.contains(part) }
     }
 
-    /// A request as it got it.
+    /// A request as received.
     struct Exchange: Decodable, Sendable {
         /// A number for each connection.
         var connection: Int

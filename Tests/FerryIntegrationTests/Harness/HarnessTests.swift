@@ -2,9 +2,9 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// The servers themselves: that they are what the other tests rely on.
+/// The servers themselves: they are what the other tests rely on.
 @Suite(.timeLimit(.minutes(2))) struct HarnessTests {
-    @Test("a server that is not installed is a failure that says so")
+    @Test("a missing server is a failure that says so")
     func missing() {
         let error = #expect(throws: ServerError.self) {
             try ServerProcess.start(ports: 1) { _, _ in ["no-such-server"] }
@@ -23,7 +23,7 @@ import Testing
         #expect(error?.description.contains(#"unknown directive "nonsense""#) == true)
     }
 
-    @Test("a port that was taken in the meantime is a reason to try another")
+    @Test("a port taken in the meantime makes the harness try another")
     func taken() throws {
         let nginx = try Nginx.shared
         var rounds = 0
@@ -36,7 +36,7 @@ import Testing
         server.process.stop()
     }
 
-    @Test("a server ends with its object, its folder goes, and nobody listens")
+    @Test("with its object a server ends, its folder is removed, and its port is closed")
     func ends() throws {
         let (process, ports) = try ServerProcess.start(ports: 1) { _, ports in
             ["microsocks", "-i", "127.0.0.1", "-p", String(ports[0])]

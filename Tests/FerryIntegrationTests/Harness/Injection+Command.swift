@@ -1,26 +1,26 @@
 import Injection
 
 extension Injection {
-    /// Runs the command; what does not end within half a minute is killed, which is the code 137. What it prints goes
-    /// to a file, where one is named.
+    /// Runs the command. If it does not end within half a minute it is killed, which gives the code 137. Its output
+    /// goes to a file, if one is named.
     func run(_ arguments: [String], to path: String? = nil) throws -> FerryCommand.Outcome {
         let redirection = path.map { ["/bin/sh", "-c", #"exec "$@" >"$0""#, $0] } ?? []
         return try FerryCommand.run(
             arguments, environment: environment, wrapper: redirection + ["timeout", "-s", "KILL", "30"])
     }
 
-    /// Whether it is one call that fails, and no more.
+    /// Whether only a single call fails.
     var isSingle: Bool { description.contains("@") }
 
     static let network = ["socket", "connect", "send", "recv"]
-    /// Without which there is no loop, or nobody who works for it.
+    /// Calls without which there is no loop, or no thread for it.
     static let threads = ["pthread_create", "epoll_ctl", "eventfd"]
     static let files = [
         "open", "write", "pwrite", "pread", "fsync", "fdatasync", "ftruncate", "rename", "flock", "unlink",
     ]
 
     static let single = (network + threads + files).flatMap { name in (1...4).map { call($0, of: name) } }
-    /// Mostly of what is made before anything is sent.
+    /// Mostly allocations before anything is sent.
     static let memory = (1...40).map { call($0, of: "malloc") }
     static let memoryOfRequest = (1...120).map { call($0, ofRequest: "malloc") }
     static let random = chances(of: network + threads + files + ["malloc"])

@@ -1,8 +1,8 @@
 import FoundationEssentials
 import Glibc
 
-/// What a process listens on, as the kernel says. A connection to a port would also succeed with a stranger that took
-/// the port in the meantime.
+/// The ports that a process listens on, from the kernel. A connection to a port would also succeed with another process
+/// that took the port in the meantime.
 struct ListeningSockets {
     /// Whether the process listens on all of these TCP ports.
     static func include(_ ports: [Int], of pid: Int32) -> Bool {
@@ -11,7 +11,7 @@ struct ListeningSockets {
         return ports.allSatisfy { port in listening.contains { $0.port == port && own.contains($0.inode) } }
     }
 
-    /// The kernel lists those that listen before the others, of which there may be tens of thousands: reads up to the
+    /// The kernel lists listening sockets before the others, of which there may be tens of thousands: reads up to the
     /// first of these.
     private static func listeners(_ table: String) -> [(port: Int, inode: Substring)] {
         let descriptor = open(table, O_RDONLY | O_CLOEXEC)
@@ -20,7 +20,7 @@ struct ListeningSockets {
         var found: [(port: Int, inode: Substring)] = []
         var page = [UInt8](repeating: 0, count: 4096)
         while case let count = read(descriptor, &page, page.count), count > 0 {
-            // A read gives whole lines.
+            // A read returns whole lines.
             for line in String(decoding: page.prefix(count), as: UTF8.self).split(separator: "\n") {
                 // sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …
                 let fields = line.split(separator: " ")

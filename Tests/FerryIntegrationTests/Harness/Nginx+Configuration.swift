@@ -1,5 +1,5 @@
 extension Nginx {
-    /// Bytes of `zeros.bin`, which take no room on the disk.
+    /// The size of `zeros.bin`, which takes no space on disk.
     static let zeros = 256 * 1024 * 1024
 
     /// Files under `www`.
@@ -57,7 +57,7 @@ extension Nginx {
         return "    server { \(listen) \(special) include common.conf; }"
     }
 
-    /// What every site answers.
+    /// The responses of every site.
     static func commonLocations(_ options: Options, ports: [Int]) -> String {
         """
         root www;

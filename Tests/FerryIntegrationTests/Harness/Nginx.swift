@@ -3,7 +3,7 @@ import Glibc
 
 /// Debian's nginx with the content and the faults of the tests; see `Nginx+Configuration.swift`.
 final class Nginx: Sendable {
-    /// What answers on a port of its own.
+    /// The sites, each on a port of its own.
     enum Site: Int, CaseIterable {
         case http
         /// The same as `http`: another origin.
@@ -12,11 +12,11 @@ final class Nginx: Sendable {
         case tls
         /// https, HTTP/2 by ALPN.
         case http2
-        /// https that wants a certificate of the client.
+        /// https that requires a client certificate.
         case mutual
-        /// TLS 1.2 and no other.
+        /// TLS 1.2 only.
         case tls12
-        /// TLS 1.3 and no other.
+        /// TLS 1.3 only.
         case tls13
         case expired
         case wrongName
@@ -25,9 +25,9 @@ final class Nginx: Sendable {
         var scheme: String { self == .http || self == .other ? "http" : "https" }
     }
 
-    /// What differs from one nginx to the next.
+    /// The options in which one nginx differs from the next.
     struct Options: Sendable {
-        /// Also listens on ::1, at the same port.
+        /// Also listens on ::1, on the same port.
         var listensOnIPv6 = false
         /// Where requests are passed on to.
         var upstream: Int
@@ -48,14 +48,14 @@ final class Nginx: Sendable {
 
     private static let started = Result { try Nginx(Options(upstream: Upstream.shared.port)) }
 
-    /// The same one for all tests, which tell their requests apart by what they ask for.
+    /// Shared by all tests, which distinguish their requests by their targets.
     static var shared: Nginx { get throws { try started.get() } }
 
     var pid: Int32 { process.pid }
 
     func port(_ site: Site) -> Int { ports[site.rawValue] }
 
-    /// A URL of a site; by address, unless a name is given.
+    /// The URL of a site; with its address, unless a name is given.
     func url(_ path: String, _ site: Site = .http, host: String = "127.0.0.1") -> String {
         "\(site.scheme)://\(host):\(port(site))\(path)"
     }
@@ -63,16 +63,16 @@ final class Nginx: Sendable {
     /// The path of the Unix socket that `http` and `tls` listen on, too.
     func socket(_ site: Site = .http) -> String { "\(process.folder.path)/\(site).sock" }
 
-    /// Lets the workers end what they do and starts others (SIGHUP).
+    /// Restarts the workers gracefully (SIGHUP).
     func reload() { process.signal(SIGHUP) }
 
-    /// Bytes that differ from place to place, so that a piece missing or doubled shows.
+    /// Bytes that differ from offset to offset, so that a missing or doubled piece is noticed.
     static func pattern(_ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
     }
 
-    /// The requests it has answered and whose target contains `part`. nginx writes a line after it has sent the answer:
-    /// waits for `count` of them.
+    /// The requests whose target contains `part`. nginx writes a line after it has sent the response: waits for `count`
+    /// of them.
     func log(_ part: String, count: Int) async throws -> [LogLine] {
         try await eventually("\(count) lines in nginx's log with \(part)") {
             let lines = process.folder.read("access.log").split(separator: "\n").filter { $0.contains(part) }
@@ -85,18 +85,18 @@ final class Nginx: Sendable {
     struct LogLine: Decodable, Sendable {
         /// A number for each connection.
         var connection: Int
-        /// The how manyth request of the connection it is.
+        /// The number of the request on its connection.
         var request: Int
         var method: String
         var target: String
-        /// 499 when the client went away before there was an answer.
+        /// 499 if the client closed before there was a response.
         var status: Int
         /// Bytes of the body.
         var sent: Int
         var version: String
         /// TLS's version; empty without.
         var tls: String
-        /// Whom the client's certificate names; empty without.
+        /// The subject of the client's certificate; empty without.
         var client: String
         var authorization: String
         var cookie: String

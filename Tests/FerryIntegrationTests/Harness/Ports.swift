@@ -1,8 +1,8 @@
 import Glibc
 
-/// Free ports of 127.0.0.1 as the kernel names them, all different.
+/// Free ports of 127.0.0.1 chosen by the kernel, all different.
 ///
-/// They are free again when this returns, so that another process may take one: whoever starts a server on them tries
+/// They are free again when this returns, so another process may take one: code that starts a server on them tries
 /// again with others.
 func freePorts(_ count: Int) throws -> [Int] {
     var sockets: [Int32] = []

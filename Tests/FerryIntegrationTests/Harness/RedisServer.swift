@@ -2,7 +2,7 @@ import FerryMeasurement
 import Glibc
 import Synchronization
 
-/// Debian's redis-server at a Unix socket, which stays where it is when the server is killed and starts again.
+/// Debian's redis-server at a Unix socket, whose path stays the same when the server is killed and starts again.
 final class RedisServer: Sendable {
     let socket: String
     private let folder: ServerFolder
@@ -17,7 +17,7 @@ final class RedisServer: Sendable {
         try start()
     }
 
-    /// Starts it with nothing in it.
+    /// Starts it empty.
     func start() throws {
         let started = try ServerProcess.start(ports: 0, sign: "redis.pid") { [socket, options] folder, _ in
             [

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// What this process holds in memory; 0 under a sanitizer, which keeps what was freed.
+/// The memory of this process; 0 under a sanitizer, which keeps freed memory.
 func residentBytes() -> Int {
     #if FERRY_TSAN || FERRY_ASAN
     return 0

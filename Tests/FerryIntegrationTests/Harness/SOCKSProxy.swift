@@ -1,11 +1,11 @@
 import FoundationEssentials
 
-/// Debian's microsocks, a SOCKS5 proxy (RFC 1928) that looks names up itself where it is given one.
+/// Debian's microsocks, a SOCKS5 proxy (RFC 1928) that looks up names itself if it receives one.
 final class SOCKSProxy: Sendable {
     private let process: ServerProcess
     let port: Int
 
-    /// With `isLocked` only the user `ferry` with the password `secret` is served (RFC 1929).
+    /// With `isLocked` it serves only the user `ferry` with the password `secret` (RFC 1929).
     init(isLocked: Bool = false) throws {
         let (process, ports) = try ServerProcess.start(ports: 1) { _, ports in
             let credentials = isLocked ? ["-u", "ferry", "-P", "secret"] : []
@@ -15,7 +15,7 @@ final class SOCKSProxy: Sendable {
         port = ports[0]
     }
 
-    /// Where it was asked to connect to, `host:port` each, names as they came.
+    /// The targets it was asked to connect to, `host:port` each, with names as received.
     func targets(count: Int) async throws -> [String] {
         try await eventually("\(count) connections through microsocks") {
             // client[4] 127.0.0.1: connected to localhost:80

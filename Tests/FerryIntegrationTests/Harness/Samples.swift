@@ -3,7 +3,7 @@ import Ferry
 import FoundationEssentials
 import Testing
 
-/// A GET and no more.
+/// A plain GET.
 struct Get: Request {
     var path: String
 
@@ -28,7 +28,7 @@ struct Full: Request {
     }
 }
 
-/// What the upstream got, as it answers.
+/// The request as the upstream received it, from its response.
 struct GetEcho: Request {
     typealias Value = Echo
     var path: String
@@ -45,7 +45,7 @@ struct GetEcho: Request {
     }
 }
 
-/// The error of a run; `nil` when it succeeds.
+/// The error of a run; `nil` if it succeeds.
 func failure<T>(_ body: () async throws(RequestError) -> T) async -> RequestError? {
     do throws(RequestError) {
         _ = try await body()
@@ -55,7 +55,7 @@ func failure<T>(_ body: () async throws(RequestError) -> T) async -> RequestErro
     }
 }
 
-/// Gives an agent to `body` and shuts it down.
+/// Passes an agent to `body` and shuts it down afterwards.
 func withAgent(
     _ configuration: NetworkConfiguration = NetworkConfiguration(), _ body: (NetworkAgent) async throws -> Void
 ) async throws {
@@ -70,7 +70,7 @@ func withAgent(
 }
 
 extension NetworkConfiguration {
-    /// With trust in the authority of the tests.
+    /// Trusts the authority of the tests.
     static var trusting: NetworkConfiguration {
         get throws { NetworkConfiguration(tls: TLSConfiguration(authorityFile: try Certificates.shared.authorityFile)) }
     }
@@ -79,16 +79,16 @@ extension NetworkConfiguration {
 /// 64 hexadecimal digits.
 func sha256(_ bytes: [UInt8]) -> String { digest(bytes, EVP_sha256()) }
 
-/// 32 hexadecimal digits: for the password file of a proxy that asks for digests.
+/// 32 hexadecimal digits: for the password file of a proxy with Digest.
 func md5(_ text: String) -> String { digest(Array(text.utf8), EVP_md5()) }
 
 private func digest(_ bytes: [UInt8], _ kind: OpaquePointer?) -> String {
     var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
     var length: UInt32 = 0
-    // An empty array may have no address, and OpenSSL wants one.
+    // An empty array may have no address, which OpenSSL requires.
     _ = (bytes + [0]).withUnsafeBytes { EVP_Digest($0.baseAddress, bytes.count, &digest, &length, kind, nil) }
     return digest.prefix(Int(length)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }
 
-/// Something that no other request says.
+/// A value that no other request has.
 func token() -> String { UUID().uuidString }

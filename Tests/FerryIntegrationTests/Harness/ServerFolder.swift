@@ -5,7 +5,7 @@ import Glibc
 final class ServerFolder: Sendable {
     let path: String
 
-    /// Not `TMPDIR`: the servers give up root's rights, and root's temporary directory may be closed to them.
+    /// Not `TMPDIR`: the servers give up root's rights, and may have no access to root's temporary directory.
     init() throws {
         var template = Array("/tmp/ferry-integration-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw ServerError("mkdtemp: \(String(cString: strerror(errno)))") }
@@ -26,7 +26,7 @@ final class ServerFolder: Sendable {
         try Data(bytes).write(to: url)
     }
 
-    /// A file without blocks.
+    /// A sparse file.
     func writeZeros(_ count: Int, to name: String) throws {
         try write("", to: name)
         guard truncate(file(name), count) == 0 else {
@@ -36,13 +36,13 @@ final class ServerFolder: Sendable {
 
     func has(_ name: String) -> Bool { access(file(name), F_OK) == 0 }
 
-    /// The content of a file; empty when there is none (yet).
+    /// The content of a file; empty if there is none (yet).
     func read(_ name: String) -> String {
         guard let data = FileManager.default.contents(atPath: file(name)) else { return "" }
         return String(decoding: data, as: UTF8.self)
     }
 
-    /// Gives the folder and all in it to the user that the server runs as.
+    /// Gives the folder and its contents to the user that the server runs as.
     func hand(to user: ServerUser) throws {
         guard let ids = user.ids else { return }
         let names = try FileManager.default.subpathsOfDirectory(atPath: path)
@@ -54,15 +54,15 @@ final class ServerFolder: Sendable {
     }
 }
 
-/// Whom the servers run as. Some refuse to be root and others would drop its rights on their own, each in its way; so
-/// none of them ever is.
+/// The user that the servers run as. Some refuse to be root and others drop its rights, each in its way; so none of
+/// them ever runs as root.
 enum ServerUser {
     case caller
     case nobody
 
     static var current: ServerUser { geteuid() == 0 ? .nobody : .caller }
 
-    /// Empty for the caller.
+    /// Empty for the current user.
     var name: String { self == .nobody ? "nobody" : "" }
 
     var ids: (user: uid_t, group: gid_t)? {

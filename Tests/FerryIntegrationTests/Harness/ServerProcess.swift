@@ -3,21 +3,21 @@ import FoundationEssentials
 import Glibc
 import Synchronization
 
-/// A server that lives as long as this object, and no longer than the process of the tests.
+/// A server that lives as long as this object, but no longer than the process of the tests.
 final class ServerProcess: Sendable {
     let pid: Int32
     let folder: ServerFolder
     private let keeper: Mutex<ChildProcess?>
 
-    /// The signal that ends a server, without waiting for its connections.
+    /// The signal that ends a server without waiting for its connections.
     enum Ending: String {
         case terminate = "TERM"
         case kill = "KILL"
     }
 
-    /// Starts a server and waits until it is ready: until it listens on its ports, and has written the file `sign`
-    /// where one is named. `launch` writes what it needs into its folder and says its command line; it is called again,
-    /// with a new folder and other ports, when one of the ports was taken.
+    /// Starts a server and waits until it is ready: until it listens on its ports, and has written the file `sign` if
+    /// one is named. `launch` writes the files it needs into its folder and returns its command line. It is called
+    /// again, with a new folder and other ports, if one of the ports was taken.
     static func start(
         ports count: Int, ending: Ending = .kill, sign: String? = nil,
         _ launch: (_ folder: ServerFolder, _ ports: [Int]) throws -> [String]
@@ -62,7 +62,7 @@ final class ServerProcess: Sendable {
 
     deinit { stop() }
 
-    /// Ends the server and waits for that; its folder is gone then.
+    /// Ends the server and waits for it; its folder is removed then.
     func stop() {
         keeper.withLock { $0 = nil }
     }
@@ -77,7 +77,7 @@ final class ServerProcess: Sendable {
             .appending(path: "Servers/\(name)").path
     }
 
-    /// Polls, as nobody tells; `false` when the process has ended or half a minute has passed.
+    /// Polls, because there is no notification; `false` if the process has ended or half a minute has passed.
     private static func waits(for condition: () -> Bool, of pid: Int32) -> Bool {
         let end = ContinuousClock.now + .seconds(30)
         while ContinuousClock.now < end {

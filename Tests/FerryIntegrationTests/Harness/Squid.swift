@@ -3,14 +3,14 @@ import FoundationEssentials
 
 /// Debian's squid, without a cache: a proxy for http, and for everything else by CONNECT.
 final class Squid: Sendable {
-    /// Whom it serves. Both at ports of their own, by one process.
+    /// The clients it serves, each on a port of its own, by one process.
     enum Door: Int, CaseIterable {
         case open
-        /// The user `ferry` with the password `secret`, and no other.
+        /// Only the user `ferry` with the password `secret`.
         case locked
     }
 
-    /// How the locked door asks for credentials.
+    /// How the locked port asks for credentials.
     enum Scheme: String {
         case basic
         case digest
@@ -19,7 +19,7 @@ final class Squid: Sendable {
     private let process: ServerProcess
     private let ports: [Int]
 
-    /// `forbidding` is a port that it leads nobody to.
+    /// `forbidding` is a port that it refuses to connect to.
     init(_ scheme: Scheme = .basic, forbidding forbidden: Int) throws {
         (process, ports) = try ServerProcess.start(ports: Door.allCases.count) { folder, ports in
             try folder.write(Self.passwords(scheme), to: "passwords")
@@ -30,18 +30,18 @@ final class Squid: Sendable {
 
     private static let started = Result { try Squid(forbidding: Nginx.shared.port(.other)) }
 
-    /// The same one for all tests: basic credentials, and no way to nginx's site `other`.
+    /// Shared by all tests: Basic credentials, and no access to nginx's site `other`.
     static var shared: Squid { get throws { try started.get() } }
 
     func port(_ door: Door) -> Int { ports[door.rawValue] }
 
-    /// With credentials in it where some are given.
+    /// With credentials in it if some are given.
     func url(_ door: Door = .open, _ credentials: String? = nil) -> String {
         "http://\(credentials.map { $0 + "@" } ?? "")127.0.0.1:\(port(door))"
     }
 
-    /// The requests it was asked for whose target contains `part`, refused ones too. squid writes a line after it has
-    /// answered: waits for `count` of them.
+    /// The requests it received whose target contains `part`, including refused ones. squid writes a line after its
+    /// response: waits for `count` of them.
     func log(_ part: String, count: Int) async throws -> [LogLine] {
         try await eventually("\(count) lines in squid's log with \(part)") {
             let lines = process.folder.read("access.log").split(separator: "\n").map { LogLine($0) }
@@ -50,12 +50,12 @@ final class Squid: Sendable {
         }
     }
 
-    /// A line of its access log; what is missing is `-`.
+    /// A line of its access log; `-` for a missing value.
     struct LogLine: Sendable {
         var method: String
         var target: String
         var status: Int
-        /// What the client sent, as squid saw it.
+        /// The fields that the client sent to squid.
         var authorization: String
         var proxyAuthorization: String
         var cookie: String
@@ -68,7 +68,7 @@ final class Squid: Sendable {
         }
     }
 
-    /// squid's helpers read crypt(3) for basic, and the hash of RFC 7616's A1 for digest.
+    /// squid's helpers read crypt(3) for Basic, and the hash of RFC 7616's A1 for Digest.
     private static func passwords(_ scheme: Scheme) throws -> String {
         switch scheme {
         case .basic:

@@ -1,7 +1,7 @@
 import FoundationEssentials
 
-/// A Python server that says what it got. It stands behind nginx and squid, and asks for credentials in ways nginx does
-/// not know.
+/// A Python server that reports what it received. It is behind nginx and squid, and sends challenges that nginx does
+/// not support.
 final class Upstream: Sendable {
     let port: Int
     let url: String
@@ -21,10 +21,10 @@ final class Upstream: Sendable {
 
     private static let started = Result { try Upstream() }
 
-    /// The same one for all tests, which tell their requests apart by what they ask for.
+    /// Shared by all tests, which distinguish their requests by their targets.
     static var shared: Upstream { get throws { try started.get() } }
 
-    /// What it has got so far, in the order it came. A request is here before its answer leaves.
+    /// The requests so far, in order of arrival. A request is listed before its response is sent.
     var requests: [Echo] {
         get throws {
             try process.folder.read("record").split(separator: "\n").map {
@@ -39,7 +39,7 @@ final class Upstream: Sendable {
     }
 }
 
-/// A request as the upstream got it.
+/// A request as received by the upstream.
 struct Echo: Decodable, Sendable {
     var method: String
     var target: String

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test("one after the other share one connection")
+    @Test("sequential requests share one connection")
     func oneConnection() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test("a server that ends each connection after three requests fails none of them")
+    @Test("a server that closes each connection after three requests causes no failure")
     func closedByServer() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(
-        "a request that meets the end of an idle connection is sent again, or was never sent",
+        "a request on a connection that has just closed is sent again, or was never sent",
         arguments: [HTTPMethod.get, .post])
     func closedWhenIdle(method: HTTPMethod) async throws {
         let nginx = try Nginx.shared
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// Ten requests with a pause between; how many of them failed and may have been processed.
+    /// Ten requests with pauses between them; returns how many of them failed and may have been processed.
     private func pause(
         around milliseconds: Int, _ agent: NetworkAgent, _ url: String, _ method: HTTPMethod
     ) async throws -> Int {
@@ -71,7 +71,7 @@ import Testing
             do throws(RequestError) {
                 try await agent.send(Full("\(url)&\(round)", method))
             } catch {
-                // Nobody can know whether nginx had read a POST before it closed.
+                // It is unknown whether nginx had read a POST before it closed.
                 guard method == .post && error.mayHaveBeenProcessed else { throw error }
                 unsure += 1
             }
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("many hosts are served side by side, each by connections of its own")
+    @Test("many hosts are served side by side, each over connections of its own")
     func manyHosts() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("a name with both addresses reaches a server that has only IPv4, and one that has both")
+    @Test("a name with both kinds of addresses reaches servers that have only IPv4, or both")
     func bothFamilies() async throws {
         let four = try Nginx.shared
         try await withAgent { agent in
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test("when nginx has gone the next request finds nobody")
+    @Test("after nginx has stopped the next request fails to connect")
     func gone() async throws {
         var nginx: Nginx? = try Nginx(.init(upstream: Upstream.shared.port))
         let url = try #require(nginx).url("/hello.txt")
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// `count` requests, 64 at once; the first failure is thrown.
+    /// `count` requests, 64 at once; throws the first failure.
     private func many(_ count: Int, _ agent: NetworkAgent, _ url: String) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<count {

@@ -1,9 +1,9 @@
 import Ferry
 import Testing
 
-/// What nginx serves arrives as it is.
+/// Responses of nginx arrive unchanged.
 @Suite(.timeLimit(.minutes(2))) struct NginxContentTests {
-    @Test("a megabyte arrives as it was sent")
+    @Test("a megabyte arrives unchanged")
     func largeBody() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test("what nginx compresses is asked for compressed, and decompressed")
+    @Test("a compressible body is requested compressed, and decompressed")
     func compressed() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test("who asks for no encoding gets none")
+    @Test("a request without Accept-Encoding gets no encoding")
     func uncompressed() async throws {
         let nginx = try Nginx.shared
         try await withAgent(.init(acceptedEncodings: [])) { agent in
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("HEAD has the length of the body and no body")
+    @Test("HEAD has the length of the body but no body")
     func head() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("304 answers who has the file already")
+    @Test("304 comes in reply to a request with the current validator")
     func notModified() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("206 has the part that was asked for")
+    @Test("206 has the requested range")
     func range() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("a body that comes slowly comes whole")
+    @Test("a body that is sent slowly arrives whole")
     func slow() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("a status that is not accepted is an error with nginx's page in it")
+    @Test("a rejected status is an error with nginx's page in it")
     func notFound() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("credentials that are sent at once open what nginx protects")
+    @Test("credentials sent without a challenge are accepted by nginx")
     func basic() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Runs that end before their answer does: nginx sees the client go.
+/// Runs that end before their response: nginx sees the client close.
 @Suite(.timeLimit(.minutes(2))) struct NginxLifeTests {
     @Test("a cancelled run closes its connection while nginx waits for the upstream")
     func cancelWhileWaiting() async throws {
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("silence is a timeout, and closes the connection")
+    @Test("silence is a timeout and closes the connection")
     func idleTimeout() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("a total timeout ends a body that comes slowly")
+    @Test("a total timeout ends a body that is sent slowly")
     func totalTimeout() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test("a shutdown waits for what is under way, and ends what takes longer than its grace")
+    @Test("a shutdown waits for running requests, and ends those that exceed its grace")
     func shutdown() async throws {
         let nginx = try Nginx.shared
         let agent = NetworkAgent()
@@ -73,7 +73,7 @@ import Testing
         #expect(error?.code == .shutdown)
     }
 
-    @Test("64 megabytes at once arrive as they were sent")
+    @Test("64 megabytes at once arrive unchanged")
     func manyLarge() async throws {
         let nginx = try Nginx.shared
         let right = sha256(Nginx.pattern(1024 * 1024))

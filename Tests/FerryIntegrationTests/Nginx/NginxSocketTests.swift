@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// nginx on a Unix socket, by URLs that name it and by agents that send everything there. On both engines.
+/// nginx on a Unix socket, with URLs that name it and with agents that send everything there. On both engines.
 @Suite(.timeLimit(.minutes(2))) struct NginxSocketTests {
     static let engines: [TransferEngine] = [.automatic, .libcurl]
 
@@ -10,7 +10,7 @@ import Testing
         return "\(site.scheme)+unix://\(socket)\(path)"
     }
 
-    @Test("Bodies of all sizes come, over connections that are kept", arguments: engines)
+    @Test("Bodies of all sizes arrive, over kept connections", arguments: engines)
     func bodies(engine: TransferEngine) async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("TLS, uploads through to the upstream, and a redirect within the socket", arguments: engines)
+    @Test("TLS, uploads to the upstream, and a redirect within the socket work", arguments: engines)
     func rest(engine: TransferEngine) async throws {
         var configuration = try NetworkConfiguration.trusting
         configuration.engine = engine
@@ -45,7 +45,7 @@ import Testing
             let moved = try await agent.send(Get(try url("/302")))
             #expect(moved.redirects.count == 1 && moved.status == 200)
         }
-        // All of it by the configuration: the host is the URL's then.
+        // Everything through the configuration: the host is that of the URL then.
         configuration.unixSocket = try Nginx.shared.socket()
         try await withAgent(configuration) { agent in
             let reply = try await agent.send(Get("http://shop.test/hello.txt"))

@@ -3,11 +3,11 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
-/// Bodies from files, streams and forms, through nginx, at the upstream.
+/// Bodies from files, streams and forms, sent through nginx to the upstream.
 @Suite(.timeLimit(.minutes(2))) struct NginxSourceTests {
     private struct Broken: Error {}
 
-    /// Pieces of the pattern, as they are asked for.
+    /// Pieces of the pattern, provided on demand.
     private func pieces(_ count: Int, failing: Bool = false) -> AsyncThrowingStream<[UInt8], any Error> {
         let left = Mutex(count)
         return AsyncThrowingStream {
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test("a file arrives as it is, with its length")
+    @Test("a file arrives unchanged, with its length")
     func file() async throws {
         let nginx = try Nginx.shared
         let folder = try ServerFolder()
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("a stream of no known length arrives in chunks")
+    @Test("a stream of unknown length arrives in chunks")
     func chunked() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("a stream of a known length announces it")
+    @Test("a stream of known length announces it")
     func sized() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -55,7 +55,8 @@ import Testing
         }
     }
 
-    @Test("a stream that throws is broken off, and the upstream never has it whole", arguments: [nil, 20 * 65_536])
+    @Test(
+        "a stream that throws is aborted, and the upstream never gets a complete body", arguments: [nil, 20 * 65_536])
     func broken(length: UInt64?) async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -72,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("a form of text, bytes and a file is one that Python's parser reads")
+    @Test("Python's parser reads a form of text, bytes and a file")
     func multipart() async throws {
         let upstream = try Upstream.shared
         let folder = try ServerFolder()
@@ -98,7 +99,7 @@ import Testing
         }
     }
 
-    /// A part as the upstream has read it.
+    /// A part as read by the upstream.
     private struct FormPart: Decodable, Equatable {
         var name: String
         var filename: String?
@@ -106,7 +107,7 @@ import Testing
         var sha256: String
     }
 
-    @Test("256 megabytes from a file go by in a few megabytes of memory")
+    @Test("256 megabytes from a file need only a few megabytes of memory")
     func memory() async throws {
         let upstream = try Upstream.shared
         let folder = try ServerFolder()

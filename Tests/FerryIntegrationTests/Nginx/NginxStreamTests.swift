@@ -2,9 +2,9 @@ import Ferry
 import FoundationEssentials
 import Testing
 
-/// Bodies that are read as they come.
+/// Bodies that are streamed.
 @Suite(.timeLimit(.minutes(2))) struct NginxStreamTests {
-    @Test("256 megabytes go by in a few megabytes of memory")
+    @Test("256 megabytes need only a few megabytes of memory")
     func memory() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -16,7 +16,7 @@ import Testing
             var (most, next) = (0, 0)
             for try await piece in response.body {
                 count += piece.count
-                // Asking the kernel takes its time.
+                // Asking the kernel takes some time.
                 if count > next {
                     most = max(most, residentBytes() - before)
                     next += 16 * 1024 * 1024
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("a kept connection on which nobody reads for a while is not taken for an idle one")
+    @Test("a kept connection that is not read for a while does not count as idle")
     func pausedOnKeptConnection() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test("who reads slowly holds nginx up, and who leaves early closes the connection")
+    @Test("a slow reader slows nginx down, and one that leaves early closes the connection")
     func backpressure() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// Reads four megabytes with pauses, and lets go of the response.
+    /// Reads four megabytes with pauses, and releases the response.
     private func readSome(of url: String, _ agent: NetworkAgent) async throws {
         let response = try await agent.stream(Get(url))
         var count = 0
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("a status that is not accepted throws before there is a body")
+    @Test("a rejected status throws before the body is read")
     func status() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("redirects are followed before the head is there")
+    @Test("redirects are followed before the head is delivered")
     func redirected() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in

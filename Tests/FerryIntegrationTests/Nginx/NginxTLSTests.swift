@@ -1,9 +1,9 @@
 import Ferry
 import Testing
 
-/// Whom to trust, with nginx and OpenSSL at the other end.
+/// Trust, with nginx and OpenSSL as the peers.
 @Suite(.timeLimit(.minutes(2))) struct NginxTLSTests {
-    @Test("https is served to who trusts the authority, over one connection, by name and by address")
+    @Test("https works with the trusted authority over one connection, by name and by address")
     func trusted() async throws {
         let nginx = try Nginx.shared
         try await withAgent(.trusting) { agent in
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test("a megabyte arrives over TLS as it was sent, both ways")
+    @Test("a megabyte arrives unchanged over TLS in both directions")
     func large() async throws {
         let nginx = try Nginx.shared
         let bytes = Nginx.pattern(1024 * 1024)
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(
-        "a certificate that is not right is refused, and nginx sees no request",
+        "an invalid certificate is refused, and nginx sees no request",
         arguments: [
             (Nginx.Site.expired, RequestError.Code.tls(.expired)), (.wrongName, .tls(.hostname)),
             (.untrusted, .tls(.untrusted)),
@@ -47,7 +47,7 @@ import Testing
             }
             #expect(error?.code == code)
             #expect(error?.phase == .tls && error?.mayHaveBeenProcessed == false)
-            // The next line nginx writes is of a later request: had there been an earlier one, it would stand before.
+            // The next line of nginx's log is that of a later request: an earlier one would precede it.
             try await agent.send(Get(nginx.url("/hello.txt?after-\(mark)", .tls)))
             let lines = try await nginx.log(mark, count: 1)
             #expect(lines.map(\.target) == ["/hello.txt?after-\(mark)"])
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("both versions of TLS are spoken", arguments: [(Nginx.Site.tls12, "TLSv1.2"), (.tls13, "TLSv1.3")])
+    @Test("both versions of TLS work", arguments: [(Nginx.Site.tls12, "TLSv1.2"), (.tls13, "TLSv1.3")])
     func versions(site: Nginx.Site, name: String) async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("an older version than the least is not spoken")
+    @Test("a version below the minimum is refused")
     func minimumVersion() async throws {
         let nginx = try Nginx.shared
         var configuration = try NetworkConfiguration.trusting
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("who wants a certificate of the client does not serve one without")
+    @Test("a server that requires a client certificate refuses requests without one")
     func noClientCertificate() async throws {
         let nginx = try Nginx.shared
         try await withAgent(.trusting) { agent in
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("a client's certificate opens the door, its key in the clear or under a password", arguments: [false, true])
+    @Test("a client certificate is accepted, with its key in the clear or encrypted", arguments: [false, true])
     func clientCertificate(isEncrypted: Bool) async throws {
         let nginx = try Nginx.shared
         let certificates = try Certificates.shared
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test("a client's certificate of an authority that nginx does not know is refused")
+    @Test("a client certificate from an unknown authority is refused")
     func strangersCertificate() async throws {
         let nginx = try Nginx.shared
         let certificates = try Certificates.shared
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test("a key that its password does not open, or that is not there, is a fault of the configuration")
+    @Test("a missing key, or one that the password does not open, is a configuration error")
     func unusableKey() async throws {
         let nginx = try Nginx.shared
         let certificates = try Certificates.shared
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    @Test("agents with different certificates are told apart")
+    @Test("agents with different certificates get different identities")
     func twoClients() async throws {
         let nginx = try Nginx.shared
         let certificates = try Certificates.shared

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// What is sent arrives as it is, through nginx, at the upstream.
+/// Requests arrive unchanged, through nginx, at the upstream.
 @Suite(.timeLimit(.minutes(2))) struct NginxUploadTests {
     @Test("method, header fields and body arrive", arguments: [HTTPMethod.post, .put, .patch, .delete])
     func upload(method: HTTPMethod) async throws {
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test("ten megabytes arrive as they were sent")
+    @Test("ten megabytes arrive unchanged")
     func large() async throws {
         let nginx = try Nginx.shared
         let bytes = Nginx.pattern(10 * 1024 * 1024)
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test("no body is announced as an empty one")
+    @Test("a missing body is announced as an empty one")
     func empty() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("an answer that comes before the body was sent is the answer")
+    @Test("a response that comes before the body was sent is delivered")
     func refusedEarly() async throws {
         let nginx = try Nginx.shared
         let bytes = Nginx.pattern(10 * 1024 * 1024)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("so is one that comes before the body, from a server that then resets")
+    @Test("a response before the body is delivered even if the server then resets")
     func refusedAndReset() async throws {
         let upstream = try Upstream.shared
         let bytes = Nginx.pattern(20 * 1024 * 1024)

@@ -1,10 +1,10 @@
 import Ferry
 import Testing
 
-/// Servers within, asked for by someone from without.
+/// Local servers, requested by a client that may only use public addresses.
 @Suite(.timeLimit(.minutes(2))) struct AddressTests {
     @Test(
-        "public addresses only: nginx on the loopback sees nothing, whatever it is called",
+        "with public addresses only, nginx on the loopback gets no request under any name",
         arguments: ["127.0.0.1", "localhost", "127.1", "0x7f000001", "2130706433", "0", "[::ffff:127.0.0.1]"])
     func forbidden(host: String) async throws {
         let nginx = try Nginx.shared
@@ -18,7 +18,7 @@ import Testing
             #expect(error?.code == .addressForbidden && error?.mayHaveBeenProcessed == false)
         }
         try await withAgent { agent in
-            // Nothing stands before it in the log.
+            // Nothing precedes it in the log.
             try await agent.send(Get(nginx.url("/hello.txt?after-\(mark)")))
             #expect(try await nginx.log(mark, count: 1).map(\.target) == ["/hello.txt?after-\(mark)"])
         }

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Tokens that a server hands out and stops accepting.
+/// Tokens that a server issues and stops accepting.
 @Suite(.timeLimit(.minutes(2))) struct AuthenticatorTests {
     /// Fetches tokens of one series.
     private struct Session: Authenticator {
@@ -18,7 +18,9 @@ import Testing
         }
     }
 
-    @Test("the first token is fetched once for all that wait, and a stale one renewed once", arguments: [nil, "stale"])
+    @Test(
+        "the first token is fetched once for all waiting runs, and a stale one is refreshed once",
+        arguments: [nil, "stale"])
     func onlyOnce(token first: String?) async throws {
         let upstream = try Upstream.shared
         let series = token()
@@ -37,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("a token that another one has taken the place of is renewed in the middle of things")
+    @Test("a token that is replaced on the server is refreshed while runs are in progress")
     func renewed() async throws {
         let upstream = try Upstream.shared
         let series = token()
@@ -46,7 +48,7 @@ import Testing
         try await withAgent(configuration) { agent in
             let request = GetEcho(upstream.url + "/bearer?id=\(series)", .post, body: .string("text"))
             #expect(try await agent.send(request).value["Authorization"] == "Bearer T1")
-            // Somebody else logs in.
+            // Another client logs in.
             try await withAgent { _ = try await $0.send(Get(upstream.url + "/token?id=\(series)")) }
             let echo = try await agent.send(request).value
             #expect(echo["Authorization"] == "Bearer T3" && echo.length == 4)

@@ -4,7 +4,7 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
-/// What is exported, read by the messages that OpenTelemetry publishes.
+/// Exports, read with the messages that OpenTelemetry publishes.
 @Suite("OTLP against opentelemetry-proto", .timeLimit(.minutes(2))) struct CollectorTests {
     private struct Line: Decodable {
         struct Value: Decodable, Equatable {
@@ -31,7 +31,7 @@ import Testing
         subscript(name: String) -> String? { attributes?[name]?.text }
     }
 
-    /// What `make test-integration` has fetched.
+    /// Fetched by `make test-integration`.
     private static let modules = URL(filePath: #filePath).appending(path: "../../../../.build/python").standardized.path
     private static var hasModules: Bool { FileManager.default.fileExists(atPath: modules + "/opentelemetry") }
 
@@ -41,7 +41,7 @@ import Testing
             let script = try String(contentsOfFile: ServerProcess.script("collector.py"), encoding: .utf8)
             try folder.write(script, to: "collector.py")
             try folder.write("", to: "record")
-            // A copy: where the tests are, the server's user may not look.
+            // A copy, because the server's user has no access to the tests' folder.
             try FileManager.default.copyItem(atPath: Self.modules, toPath: folder.file("python"))
             return [
                 "/usr/bin/env", "PYTHONPATH=" + folder.file("python"), "/usr/bin/python3", folder.file("collector.py"),

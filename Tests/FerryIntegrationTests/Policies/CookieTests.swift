@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Cookies of the upstream, kept by an agent that was asked to.
+/// Cookies of the upstream, kept by an agent with a jar.
 @Suite(.timeLimit(.minutes(2))) struct CookieTests {
     private func configuration() -> NetworkConfiguration {
         var configuration = NetworkConfiguration()
@@ -9,7 +9,7 @@ import Testing
         return configuration
     }
 
-    @Test("a cookie comes back to the paths it is for, and to no others")
+    @Test("a cookie is sent to the paths it is for, and to no others")
     func path() async throws {
         let upstream = try Upstream.shared
         try await withAgent(configuration()) { agent in
@@ -22,10 +22,10 @@ import Testing
         }
     }
 
-    @Test("a cookie that has expired is gone, and one for TLS stays off plain connections")
+    @Test("an expired cookie is dropped, and one for TLS is not sent over plain connections")
     func expiredAndSecure() async throws {
         let nginx = try Nginx.shared
-        // Not 127.0.0.1: to libcurl, as to browsers, that is as good as TLS.
+        // Not 127.0.0.1: libcurl, like browsers, treats that like TLS.
         let host = "h1.localhost"
         try await withAgent(configuration()) { agent in
             for cookie in ["one=1&path=/", "one=1&path=/&max-age=0", "two=2&path=/&secure"] {
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test("another host gets none")
+    @Test("another host gets no cookie")
     func otherHost() async throws {
         let nginx = try Nginx.shared
         try await withAgent(configuration()) { agent in
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("an agent that was not asked to keeps none, and another agent knows nothing of them")
+    @Test("an agent without a jar keeps no cookies, and agents do not share them")
     func perAgent() async throws {
         let upstream = try Upstream.shared
         try await withAgent(configuration()) { keeping in

@@ -3,7 +3,7 @@ import FerryTransport
 import Synchronization
 import Testing
 
-/// HTTP/2 of the transport itself: what the agent's results do not show, such as how many connections it took.
+/// HTTP/2 of the transport itself: what the agent's results do not show, such as the number of connections.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct CoreHTTP2Tests {
     private func transport(_ http2: TransportConfiguration.HTTP2) throws -> ResultCollector {
         var configuration = TransportConfiguration()
@@ -36,7 +36,7 @@ import Testing
         #expect(collector.transport.statistics.connectionsOpened == 1)
     }
 
-    @Test("long bodies and short ones go side by side")
+    @Test("long and short bodies are transferred side by side")
     func sideBySide() async throws {
         let server = try NGHTTPServer()
         let collector = try transport(.negotiated)
@@ -65,7 +65,7 @@ import Testing
         try await expectAll(10, collector, server.url("/hello.txt")) { $0.isReusedConnection }
     }
 
-    @Test("without TLS by prior knowledge")
+    @Test("HTTP/2 works without TLS by prior knowledge")
     func priorKnowledge() async throws {
         let server = try FaultyHTTP2Server(isSecure: false)
         let collector = try transport(.priorKnowledge)
@@ -77,12 +77,12 @@ import Testing
         }
     }
 
-    @Test("a POST that a GOAWAY has left out goes out again, one that was refused too")
+    @Test("a POST that a GOAWAY left out is sent again, and so is a refused one")
     func unprocessedPosts() async throws {
         let server = try FaultyHTTP2Server.shared
         let collector = try transport(.negotiated)
         defer { collector.transport.shutdown() }
-        // On a new connection, and on one that is kept.
+        // On a new connection, and on a kept one.
         for path in ["/refuse/1?id=core0", "/goaway?id=core1", "/goaway?id=core2", "/refuse/1?id=core3"] {
             var post = TransferRequest(url: server.url(path))
             post.method = "POST"
@@ -93,7 +93,7 @@ import Testing
             #expect(result.attempts == 2)
             try await expectAll(1, collector, server.url("/bytes/10")) { $0.httpVersion == 20 }
         }
-        // What may have been looked at does not.
+        // A request that may have been processed is not.
         for path in ["/reset/2?id=core4", "/reset/8?id=core5"] {
             var post = TransferRequest(url: server.url(path))
             post.method = "POST"
@@ -106,7 +106,7 @@ import Testing
     }
 }
 
-/// A transport and its receiver, which keeps what came.
+/// A transport and its receiver, which keeps the results.
 private final class ResultCollector: TransferReceiver {
     private struct State {
         var ids: UInt64 = 0

@@ -2,9 +2,9 @@ import Ferry
 import Synchronization
 import Testing
 
-/// Challenges of real servers, answered by a provider of credentials.
+/// Challenges of real servers, handled by a provider of credentials.
 @Suite(.timeLimit(.minutes(2))) struct CredentialTests {
-    /// Hands out its credentials one after the other, then none.
+    /// Returns its credentials one after another, then none.
     private final class Provider: CredentialProvider {
         private let credentials: [Credential]
         private let asked = Mutex<[CredentialChallenge]>([])
@@ -27,7 +27,7 @@ import Testing
         return configuration
     }
 
-    @Test("Basic opens what nginx protects")
+    @Test("Basic credentials are accepted by nginx")
     func basic() async throws {
         let nginx = try Nginx.shared
         let provider = Provider("secret")
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("of a credential that does not fit the answer is delivered", arguments: ["/private/secret.txt", "/basic"])
+    @Test("with a wrong credential the server's response is delivered", arguments: ["/private/secret.txt", "/basic"])
     func wrong(path: String) async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test("an answer to a challenge stays with the server that asked")
+    @Test("the reply to a challenge goes only to the server that sent it")
     func stays() async throws {
         let nginx = try Nginx.shared
         let upstream = try Upstream.shared
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("Digest is computed, with a body too", arguments: ["MD5", "SHA-256"])
+    @Test("Digest works, also with a body", arguments: ["MD5", "SHA-256"])
     func digest(algorithm: String) async throws {
         let upstream = try Upstream.shared
         let mark = token()
@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(
-        "a request's own digest is computed when the server asks for it, with a body too",
+        "a digest computed by the request itself works when the server asks for it, also with a body",
         arguments: ["MD5", "SHA-256"])
     func ownDigest(algorithm: String) async throws {
         let upstream = try Upstream.shared
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("a wrong password for Digest is no loop")
+    @Test("a wrong password for Digest does not loop")
     func wrongDigest() async throws {
         let upstream = try Upstream.shared
         let mark = token()

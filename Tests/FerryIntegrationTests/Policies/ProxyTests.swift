@@ -2,7 +2,7 @@ import Ferry
 import FoundationEssentials
 import Testing
 
-/// Ways to nginx through squid and microsocks.
+/// Requests to nginx through squid and microsocks.
 @Suite(.timeLimit(.minutes(2))) struct ProxyTests {
     private func configuration(_ proxy: ProxyConfiguration) throws -> NetworkConfiguration {
         var configuration = try NetworkConfiguration.trusting
@@ -16,7 +16,7 @@ import Testing
             credential: password.map { Credential(user: "ferry", password: $0) })
     }
 
-    @Test("http is asked of squid, and the server gets what was meant for it")
+    @Test("http goes through squid, and the server gets the fields meant for it")
     func http() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let mark = token()
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("https goes through a tunnel of which squid knows host and port alone")
+    @Test("https goes through a tunnel: squid only learns host and port")
     func tunnel() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let mark = token()
@@ -72,7 +72,7 @@ import Testing
         #expect(Set(nginxLines.map(\.connection)).count == 1)
     }
 
-    @Test("trust is asked of the server, also behind a tunnel")
+    @Test("the server's certificate is verified behind a tunnel, too")
     func trust() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         try await withAgent(configuration(through(squid))) { agent in
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test("R55: a proxy that wants credentials gets none it was not given", arguments: [Nginx.Site.http, .tls])
+    @Test("R55: a proxy that asks for credentials gets only those meant for it", arguments: [Nginx.Site.http, .tls])
     func required(site: Nginx.Site) async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let mark = token()
@@ -102,7 +102,7 @@ import Testing
         #expect(requests.isEmpty)
     }
 
-    @Test("R55: credentials for the proxy open it and go no further", arguments: [Nginx.Site.http, .tls])
+    @Test("R55: credentials for the proxy are accepted there and sent no further", arguments: [Nginx.Site.http, .tls])
     func credentials(site: Nginx.Site) async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let mark = token()
@@ -116,7 +116,7 @@ import Testing
         #expect(line.proxyAuthorization == "Basic%20ZmVycnk6c2VjcmV0" && line.authorization == "-")
     }
 
-    @Test("what squid does not lead to is the proxy's refusal over a tunnel, and its answer over http")
+    @Test("an unreachable server is the proxy's refusal over a tunnel, and its response over http")
     func refused() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         try await withAgent(configuration(through(squid))) { agent in
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test("a proxy that is not there is not the server's fault", arguments: [Nginx.Site.http, .tls])
+    @Test("an unreachable proxy is not reported as the server's error", arguments: [Nginx.Site.http, .tls])
     func unreachable(site: Nginx.Site) async throws {
         let nginx = try Nginx.shared
         let port = try freePorts(1)[0]
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test("exceptions go past the proxy")
+    @Test("excepted hosts bypass the proxy")
     func exceptions() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let mark = token()
@@ -160,7 +160,7 @@ import Testing
         #expect(lines.map(\.target) == [nginx.url("/hello.txt?through-\(mark)", host: "localhost")])
     }
 
-    @Test("a redirect asks again which way to go")
+    @Test("a redirect chooses the proxy again")
     func redirected() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         try await withAgent(configuration(.schemes(http: through(squid)))) { agent in
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test("the variables of the environment lead the way where they are asked")
+    @Test("the environment's variables choose the proxy if enabled")
     func environment() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let mark = token()
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test(
-        "a provider's credential opens a proxy for bodies of all kinds", arguments: [Squid.Scheme.basic, .digest],
+        "a provider's credential works at a proxy for bodies of all kinds", arguments: [Squid.Scheme.basic, .digest],
         [Nginx.Site.http, .tls])
     func provider(scheme: Squid.Scheme, site: Nginx.Site) async throws {
         let nginx = try Nginx.shared

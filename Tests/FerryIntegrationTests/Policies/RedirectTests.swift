@@ -1,9 +1,9 @@
 import Ferry
 import Testing
 
-/// nginx points elsewhere, and the upstream says what came there.
+/// nginx redirects, and the upstream reports what it received.
 @Suite(.timeLimit(.minutes(2))) struct RedirectTests {
-    @Test("301, 302 and 303 make a GET without a body of a POST", arguments: [301, 302, 303])
+    @Test("301, 302 and 303 turn a POST into a GET without a body", arguments: [301, 302, 303])
     func becomesGet(status: Int) async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("a loop ends after as many redirects as are allowed")
+    @Test("a loop ends after the maximum number of redirects")
     func loop() async throws {
         let nginx = try Nginx(.init(upstream: Upstream.shared.port))
         try await withAgent { agent in
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test("another origin gets no secrets, and the same one keeps them")
+    @Test("another origin gets no secrets, and the same one still gets them")
     func secrets() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("from https to http only where it is allowed, and then without secrets")
+    @Test("from https to http is followed only if allowed, and then without secrets")
     func downgrade() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test("from http to https as a matter of course")
+    @Test("from http to https is followed")
     func upgrade() async throws {
         let nginx = try Nginx.shared
         try await withAgent(.trusting) { agent in
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test("a file is no place to go to")
+    @Test("a redirect to a file is not followed")
     func scheme() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("who follows nothing gets the redirect itself")
+    @Test("without following, the redirect itself is the response")
     func notFollowed() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in

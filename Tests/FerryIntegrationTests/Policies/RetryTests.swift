@@ -11,7 +11,7 @@ import Testing
         return configuration
     }
 
-    @Test("503 is tried again, and the third answer is the one that counts")
+    @Test("503 is retried, and the third response is delivered")
     func succeeds() async throws {
         let upstream = try Upstream.shared
         let mark = token()
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("when attempts are out the last answer is delivered")
+    @Test("after the last attempt the last response is delivered")
     func givesUp() async throws {
         let upstream = try Upstream.shared
         let mark = token()
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("nothing is tried again unless it is asked for")
+    @Test("nothing is retried by default")
     func off() async throws {
         let upstream = try Upstream.shared
         let mark = token()
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test("nginx's Retry-After is waited out")
+    @Test("nginx's Retry-After is waited for")
     func retryAfter() async throws {
         let nginx = try Nginx.shared
         let mark = token()
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test("a Retry-After beyond the cap is not waited for")
+    @Test("a Retry-After above the cap is not waited for")
     func retryAfterTooLong() async throws {
         let upstream = try Upstream.shared
         let mark = token()
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("a Retry-After that is none is not heeded", arguments: ["-5", "abc", ""])
+    @Test("an invalid Retry-After is ignored", arguments: ["-5", "abc", ""])
     func retryAfterGarbage(value: String) async throws {
         let upstream = try Upstream.shared
         let mark = token()
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("a POST is sent once, unless it is said to be safe")
+    @Test("a POST is sent once, unless it is declared safe")
     func post() async throws {
         let upstream = try Upstream.shared
         let mark = token()
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test("401 is not tried again")
+    @Test("401 is not retried")
     func unauthorized() async throws {
         let nginx = try Nginx.shared
         let mark = token()

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// Ways to nginx through microsocks.
+/// Requests to nginx through microsocks.
 @Suite(.timeLimit(.minutes(2))) struct SOCKSTests {
     private func configuration(_ proxy: ProxyConfiguration) throws -> NetworkConfiguration {
         var configuration = try NetworkConfiguration.trusting
@@ -21,7 +21,7 @@ import Testing
         #expect(try await socks.targets(count: 1) == ["localhost:\(nginx.port(site))"])
     }
 
-    @Test("names are looked up here, where that is wanted")
+    @Test("names are looked up here, if configured")
     func localNames() async throws {
         let (nginx, socks) = try (Nginx.shared, SOCKSProxy())
         let proxy = ProxyConfiguration.socks5("127.0.0.1", port: socks.port, resolvesNames: .local)
@@ -32,7 +32,7 @@ import Testing
         #expect(try await socks.targets(count: 1) == ["127.0.0.1:\(nginx.port(.http))"])
     }
 
-    @Test("a user and a password open a proxy that wants them")
+    @Test("a user and a password are accepted by a proxy that requires them")
     func credentials() async throws {
         let (nginx, socks) = try (Nginx.shared, SOCKSProxy(isLocked: true))
         let credential = Credential(user: "ferry", password: "secret")
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test("a server that is not there is the proxy's to tell")
+    @Test("an unreachable server is reported by the proxy")
     func nobody() async throws {
         let socks = try SOCKSProxy()
         let port = try freePorts(1)[0]

@@ -41,7 +41,7 @@ import Testing
             }
         }
 
-        /// Waits until all processes are so far.
+        /// Waits until all processes have got this far.
         func wait(_ what: String, _ count: Int, _ isSoFar: (Int, Figures) -> Bool) async throws {
             let _: Bool = try await eventually(what, within: .seconds(60)) {
                 let all = figures.withLock { $0 }
@@ -64,7 +64,7 @@ import Testing
         return Figures(end.output.split(whereSeparator: \.isWhitespace).compactMap { Int($0) })
     }
 
-    @Test("ten processes fetch what all of them need once")
+    @Test("ten processes fetch a response that all of them need once")
     func tenProcessesFetchOnce() async throws {
         let redis = try RedisServer()
         let board = Board()
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("Redis that is killed and comes back fails no request")
+    @Test("killing and restarting Redis fails no request")
     func killedInTheMiddle() async throws {
         let redis = try RedisServer()
         let board = Board()
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test("Redis whose memory is full stores nothing, and fails no request")
+    @Test("a Redis whose memory is full stores nothing, and fails no request")
     func fullMemory() async throws {
         let redis = try RedisServer(options: ["--maxmemory", "1mb", "--maxmemory-policy", "noeviction"])
         try await withLoopbackServer { server in
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test("what one agent removes is gone from the memory of another", arguments: [false, true])
+    @Test("an entry that one agent removes is gone from the memory of another", arguments: [false, true])
     func removals(all: Bool) async throws {
         let redis = try RedisServer()
         try await withLoopbackServer { server in

@@ -1,6 +1,6 @@
 """Makes the certificates of the tests in the current directory.
 
-authority.pem      what a client trusts
+authority.pem      the authority that clients trust
 NAME.pem, NAME.key a chain and its key: valid, expired, wrong-name, untrusted, client, stranger
 client.encrypted   the client's key under the password `ferry`
 pins.json          NAME -> sha256//BASE64 of the public key

@@ -1,7 +1,7 @@
-"""An OpenTelemetry collector that takes only what the messages of OTLP may hold.
+"""An OpenTelemetry collector that accepts only valid OTLP messages.
 
-collector.py PORT RECORD: answers /v1/traces and /v1/metrics in JSON with 200, or 400 and the reason, and writes a line of
-JSON for each span and each point of a histogram to RECORD.
+collector.py PORT RECORD: responds to JSON at /v1/traces and /v1/metrics with 200, or with 400 and the reason, and writes
+a line of JSON for each span and each point of a histogram to RECORD.
 """
 
 import http.server
@@ -17,7 +17,7 @@ MESSAGES = {"/v1/traces": ExportTraceServiceRequest, "/v1/metrics": ExportMetric
 
 
 def check_ids(value):
-    """Ids are hexadecimal in OTLP, where the general form of JSON has base64."""
+    """Ids are hexadecimal in OTLP, but base64 in protobuf's general JSON form."""
     if isinstance(value, dict):
         for key, member in value.items():
             if key in ("traceId", "spanId", "parentSpanId"):
@@ -86,7 +86,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
 
     def server_bind(self):
-        # The inherited one asks for the host's name, which may take seconds.
+        # The inherited method looks up the host's name, which may take seconds.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "collector", self.server_address[1]
 

@@ -1,17 +1,17 @@
-"""An HTTP/2 server with faults that no honest server has.
+"""An HTTP/2 server with faults that no correct server has.
 
-usage: http2.py PORT RECORD [CERTIFICATE KEY]    in plain, by prior knowledge, without a certificate
+usage: http2.py PORT RECORD [CERTIFICATE KEY]    in plain text, by prior knowledge, without a certificate
 
-Every request is a line of JSON in the file RECORD before it is answered: connection and stream (numbers), method, path,
+Before its response, every request is written as a line of JSON to the file RECORD: connection and stream (numbers), method, path,
 authority, length and SHA-256 of the body.
 
 /echo                that object
 /bytes/N             N bytes of the tests' pattern with a length; /unsized/N without
-/reset/CODE          RST_STREAM before any answer; /reset-after/CODE at once after the head and 3 of 10 bytes;
-                     /reset-later/CODE when the other side has these
+/reset/CODE          RST_STREAM before any response; /reset-after/CODE right after the head and 3 of 10 bytes;
+                     /reset-later/CODE when the client has received these
 /refuse/N?id=X       REFUSED_STREAM the first N times, then the echo
-/goaway?id=X         every other time GOAWAY that says nothing was processed, and the end; then the echo
-/goaway-always       always so
+/goaway?id=X         every other time a GOAWAY that declares the request unprocessed, and the end; then the echo
+/goaway-always       always the GOAWAY
 /length/N            content-length: 10 and N bytes
 /field?value=V       a header field with this value, percent-decoded
 /cut/N               head, N bytes and the end of the connection, without the end of the stream
@@ -125,7 +125,7 @@ class Connection:
         route = getattr(self, "at_" + name.replace("-", "_"), self.at_echo)
         route(stream, int(word) if re.fullmatch(r"\d+", word) else 0)
 
-    # MARK: answers
+    # MARK: responses
 
     def at_echo(self, stream, _=0):
         self.send(stream, stream.got)
@@ -224,7 +224,7 @@ class Connection:
         self.pump()
 
     def pump(self):
-        """What the windows allow, each stream in turn, so that they go side by side."""
+        """Sends what the windows allow, stream by stream, so that all progress together."""
         if not self.is_open:
             return
         moved = True

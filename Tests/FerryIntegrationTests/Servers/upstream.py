@@ -1,18 +1,18 @@
-"""An HTTP/1.1 server that says what it got, and asks for credentials in ways nginx does not know.
+"""An HTTP/1.1 server that reports what it received, and sends challenges that nginx does not support.
 
 usage: upstream.py PORT RECORD
 
-Every request is a line of JSON in the file RECORD before its answer goes out: method, target, headers (pairs, in
-order), length and SHA-256 of the body. The answer to a target without a meaning below is that same object.
+Before its response, every request is written as a line of JSON to the file RECORD: method, target, headers (pairs, in
+order), length and SHA-256 of the body. The response to any target not listed below is that object.
 
 /basic /digest     401 until the credentials ferry:secret come; /digest?algorithm=SHA-256&stale=1
 /token?id=X        a new token, T1, T2, ...; /bearer?id=X 401 without the newest one
-/flaky?id=X&fail=N N times 503, then the echo; with &after=S a Retry-After
+/flaky?id=X&fail=N 503 N times, then the echo; &after=S adds a Retry-After
 /set-cookie?NAME=VALUE&path=/x    sets a cookie
 /form              the parts of a form: name, filename, type, SHA-256
 /wait?s=S          the echo after S seconds
-/status/N          that status, with an echo
-/refuse-upload     413 at once, without reading the body, and the connection ends
+/status/N          that status, with the echo
+/refuse-upload     413 at once, without reading the body, then closes the connection
 """
 
 import email
@@ -37,7 +37,7 @@ nonces = set()
 
 class Upstream(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body in one write, and never held back for an acknowledgement.
+    # Head and body in one write, never delayed for an acknowledgement.
     wbufsize = -1
     disable_nagle_algorithm = True
 
@@ -188,12 +188,12 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     request_queue_size = 512
 
     def server_bind(self):
-        # The inherited one asks for the host's name, which may take seconds.
+        # The inherited method looks up the host's name, which may take seconds.
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "upstream", self.server_address[1]
 
     def handle_error(self, request, address):
-        # A client that goes away is a part of many tests.
+        # In many tests the client closes early.
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, address)
 

@@ -2,11 +2,11 @@ import FerryJSON
 import Foundation
 import Testing
 
-/// Containers are led from one object to the next, and nobody who has one may notice it.
+/// Containers are reused from one object to the next, which must not be noticeable.
 @Suite struct ContainerReuseTests {
     private enum Name: String, CodingKey { case id, next }
 
-    /// Counts how often a container was the one before, which nobody but the decoder had in between.
+    /// Counts how often a container was the previous one, which only the decoder held in between.
     private final class Watch: @unchecked Sendable {
         static let key = CodingUserInfoKey(rawValue: "watch")!
         private weak var last: AnyObject?
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// Has its container for longer than it is being decoded.
+    /// Keeps its container after it was decoded.
     private struct Holding: Decodable {
         let container: KeyedDecodingContainer<Name>
 
@@ -51,7 +51,7 @@ import Testing
         #expect(held.map { $0.container.allKeys } == [[.id], [.id], [.id]])
     }
 
-    /// An outer object is read on after the inner ones, whose keys are of the same type.
+    /// An outer object is read further after the inner ones, whose keys have the same type.
     private final class Link: Decodable {
         let next: Link?
         let again: Link?
@@ -108,7 +108,7 @@ import Testing
         #expect(many.map(\.sum) == [10, 100, 1000])
     }
 
-    /// One type of keys for objects of few members, of many, and for keys that are converted and not.
+    /// One type of keys for objects with few members, with many, and for keys with and without conversion.
     @Test func smallAndWideObjectsTakeTurns() throws {
         let wide = (0..<40).map { #""k\#($0)":0"# }.joined(separator: ",")
         let text = Data(#"[{"id":1},{\#(wide),"id":2},{"id":3},{"id":4,\#(wide)}]"#.utf8)
@@ -126,7 +126,7 @@ import Testing
         #expect(decoded.map(\.counts) == [["own_id": 2], ["a_b": 3]])
     }
 
-    /// What is known of types and of objects is shared by threads, or is each thread's own.
+    /// Knowledge about types and objects is shared by threads, or belongs to each thread.
     @Test func manyThreadsDecodeAndLookUpAtOnce() async throws {
         struct Row: Codable, Equatable {
             let id: Int
@@ -153,7 +153,7 @@ import Testing
 
     private final class Told: Sendable {}
 
-    /// Keeps its decoder, and makes containers of it when decoding is over.
+    /// Keeps its decoder, and makes containers from it after decoding.
     private struct Lazily: Decodable {
         let decoder: any Decoder
 

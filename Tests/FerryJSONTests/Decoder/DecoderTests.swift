@@ -67,7 +67,7 @@ import Testing
         let (int, unsigned) = (decoded(Int.self), decoded(UInt64.self))
         #expect(int.ours == nil && int.theirs == nil && unsigned.ours == nil && unsigned.theirs == nil)
         #expect(decoded(Int128.self).ours == Int128(number))
-        // The rest of the document is of use.
+        // The rest of the document is usable.
         #expect(try FerryJSONDecoder().decode(Numbered<Double>.self, from: text).n == 1)
         #expect(throws: DecodingError.self) { try FerryJSONDecoder().decode(Numbered<Int>.self, from: text) }
     }
@@ -90,7 +90,7 @@ import Testing
         #expect(decoded(Int.self, "0.000012345678901234567e21") == 12_345_678_901_234_567)
         #expect(decoded(Int128.self, "1e30") == 1_000_000_000_000_000_000_000_000_000_000)
         #expect(decoded(UInt8.self, "1e16") == nil)
-        // Without the text nobody knows which integer it was.
+        // Without the text it is unknown which integer it was.
         let json = try JSON(parsing: "9007199254740993.0")
         #expect(throws: DecodingError.self) { try decoder.decode(Int.self, from: json) }
     }

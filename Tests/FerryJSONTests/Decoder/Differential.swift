@@ -1,7 +1,7 @@
 import FerryJSON
 import Foundation
 
-/// What a decoder made of a document: a value, or an error with its kind, type and coding path.
+/// The result of a decoder for a document: a value, or an error with its kind, type and coding path.
 enum Outcome<T: Equatable>: Equatable, CustomStringConvertible {
     case value(T)
     case error(String)
@@ -58,7 +58,7 @@ struct Strategies: Sendable {
 }
 
 extension JSON {
-    /// The value with each of its parts, in turn, replaced by something else or left out.
+    /// The value with each of its parts, in turn, replaced or removed.
     var variations: [JSON] {
         let others: [JSON] = [.null, true, 1, -1, 1.5, 300, 1e30, "x", "", [], [1], ["x"], [:], ["x": 1]]
         var results = others

@@ -2,8 +2,8 @@ import FerryJSON
 import Foundation
 import Testing
 
-/// Foundation's decoder and Ferry's make the same of the same document, errors and their coding paths included. Each
-/// document is tried as it is and with every part of it replaced or left out.
+/// Foundation's decoder and Ferry's give the same result for the same document, including errors and their coding
+/// paths. Each document is tried unchanged, and with every part of it replaced or removed.
 @Suite struct DifferentialTests {
     private func compare<T: Decodable & Equatable>(
         _ type: T.Type, _ document: String, _ strategies: Strategies = Strategies(), isValid: Bool = true,
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "A text that is not JSON is the same error",
+        "A text that is not JSON gives the same error",
         arguments: [
             "", " ", "[1", "[1]x", "nul", "{\"a\":}", "[01]", "[1e999]", "\u{0}", "{\"a\":1,\"b\"",
 
@@ -108,8 +108,8 @@ import Testing
         #expect(foundation == ferry)
     }
 
-    /// Foundation looks into a string only when one is asked for.
-    @Test("A string that is none is the same error", arguments: ["[\"\\ud800\"]", "[\"\u{1}\"]", "[\"\\x\"]", "[\"a"])
+    /// Foundation only validates a string when it is requested.
+    @Test("An invalid string gives the same error", arguments: ["[\"\\ud800\"]", "[\"\u{1}\"]", "[\"\\x\"]", "[\"a"])
     func noString(_ text: String) {
         let (foundation, ferry) = Strategies().outcomes([String].self, text)
         #expect(foundation == ferry)

@@ -2,7 +2,7 @@ import FerryJSON
 import Foundation
 import Testing
 
-/// Where types see more than values: names, paths and kinds of errors are Foundation's.
+/// Behaviour that types can observe besides values: names, paths and kinds of errors are those of Foundation.
 @Suite struct FoundationBehaviourTests {
     private static let snake = Strategies(
         foundation: { $0.keyDecodingStrategy = .convertFromSnakeCase },
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(
-        "A word of a key in snake case begins behind digits and punctuation too",
+        "A word of a snake case key also begins after digits and punctuation",
         arguments: [
             "icon_2x", "a_2b_c3d", "a_1b2c", "_icon_2x_", "a_b-c", "a_b.c_d'e", "a_-b", "a_b c", "x_ßa", "x_éa", "a_ǆb",
             "a_日本", "__2x", "2_x", "a_B2B", "a_iOS_app", "A_2X", "a_b\u{301}c", "a_\u{1F600}b",
@@ -110,7 +110,7 @@ import Testing
 
     enum Side: String, Codable, CodingKeyRepresentable { case left, right, leFt }
 
-    /// Asks the decoder for a superclass's members at a key that is absent, in one of many ways.
+    /// Asks the decoder for a superclass's members at an absent key, in one of many ways.
     struct Parent: Decodable, Equatable {
         enum Keys: CodingKey { case absent }
         var errors: [String] = []
@@ -176,7 +176,7 @@ import Testing
         static let names = CodingUserInfoKey(rawValue: "names")!
     }
 
-    @Test("Objects whose keys change in number, order and name are read as any other", arguments: 0..<60)
+    @Test("Objects whose keys change in number, order and name are read like any other", arguments: 0..<60)
     func objectsOfChangingKeys(_ seed: UInt64) {
         var random = SeededRandom(seed: seed)
         let most = [3, 20, 40, 70, 300][Int(seed % 5)]

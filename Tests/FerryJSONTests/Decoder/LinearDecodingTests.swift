@@ -2,7 +2,7 @@ import FerryJSON
 import Foundation
 import Testing
 
-/// Decoding takes time in the size of the document, also where paths and texts of numbers are asked for.
+/// Decoding takes time proportional to the size of the document, even if paths and the texts of numbers are requested.
 @Suite struct LinearDecodingTests {
     private func growth<T: Decodable>(
         _ type: T.Type, of element: String, _ decoder: FerryJSONDecoder = FerryJSONDecoder()
@@ -46,7 +46,7 @@ import Testing
         #expect(try growth(Either.self, of: "0.5") < mostGrowth)
     }
 
-    /// Reads two arrays in turns.
+    /// Reads two arrays alternately.
     private struct Turns<T: Decodable>: Decodable {
         enum Keys: CodingKey { case left, right }
         var count = 0
@@ -127,7 +127,7 @@ import Testing
         #expect(theirs == ours)
     }
 
-    /// Notes the paths of all that it is refused, going through objects backwards and forwards.
+    /// Records the paths of all refusals, going through objects backwards and forwards.
     struct Wandering: Decodable, Equatable {
         struct Refusing: Decodable {
             init(from decoder: any Decoder) throws {

@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    /// Foundation takes the first of them, which the manual's table says.
+    /// Foundation takes the first of them, as the manual's table says.
     @Test func ofKeysThatBecomeTheSameTheLastCounts() throws {
         struct Name: Decodable, Equatable {
             let userName: Int
@@ -131,7 +131,7 @@ import Testing
             (#"{"user_name":1,"user__name":2,"x":3}"#, 2), (#"{"user_name":1,"user_name":2}"#, 2),
         ] {
             #expect(try decoder.decode(Name.self, from: Data(text.utf8)).userName == value)
-            // And for each object of an array, whatever the one before had.
+            // And for each object of an array, whatever the previous one had.
             let list = Data("[\(text),{\"user_name\":7},\(text)]".utf8)
             #expect(try decoder.decode([Name].self, from: list).map(\.userName) == [value, 7, value])
         }
@@ -144,7 +144,7 @@ import Testing
             enum CodingKeys: String, CodingKey { case kelvin = "K" }
             let kelvin: Int
         }
-        // The Kelvin sign is equivalent to a letter of ASCII.
+        // The Kelvin sign is equivalent to an ASCII letter.
         for (text, value) in [
             ("{\"\u{212a}\":1}", 1), ("{\"K\":1,\"\u{212a}\":2}", 2), ("{\"\u{212a}\":1,\"K\":2}", 2),
         ] {

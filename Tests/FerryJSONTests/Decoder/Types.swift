@@ -1,6 +1,6 @@
 import Foundation
 
-// Types of every shape that Codable knows.
+// Types of every shape that Codable supports.
 
 struct Plain: Codable, Equatable {
     var text: String
@@ -97,7 +97,7 @@ final class Derived: Base, Equatable {
     static func == (a: Derived, b: Derived) -> Bool { a.id == b.id && a.name == b.name }
 }
 
-/// Says what the containers say of themselves.
+/// Reports what the containers say about themselves.
 struct Inspected: Decodable, Equatable {
     struct AnyKey: CodingKey, Equatable {
         var stringValue: String

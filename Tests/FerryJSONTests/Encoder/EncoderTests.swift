@@ -2,7 +2,7 @@ import FerryJSON
 import Foundation
 import Testing
 
-/// The encoder writes what Foundation's writes, for every strategy and for types that ask for containers by hand.
+/// The encoder writes the same text as Foundation's, for every strategy and for types that request containers by hand.
 @Suite struct EncoderTests {
     private func compare<T: Encodable>(
         _ value: T, foundation: (JSONEncoder) -> Void = { _ in }, ferry: (inout FerryJSONEncoder) -> Void = { _ in },
@@ -163,7 +163,7 @@ import Testing
         compare(AnyKeys(names: ["x"] + names + ["x", "é\"", "é\""]))
     }
 
-    /// Opens containers within containers and writes to them in turns.
+    /// Opens containers within containers and writes to them alternately.
     private struct Wandering: Encodable {
         enum Keys: String, CodingKey { case outer, list, own, last, absent }
 
@@ -200,7 +200,7 @@ import Testing
         compare(["a": ["b": Wandering()]])
     }
 
-    /// Goes on when a value cannot be encoded.
+    /// Continues if a value cannot be encoded.
     private struct Forgiving: Encodable {
         func encode(to encoder: any Encoder) throws {
             var container = encoder.container(keyedBy: Inspected.AnyKey.self)
@@ -215,7 +215,7 @@ import Testing
         }
     }
 
-    /// Foundation's encoder cannot go on.
+    /// Foundation's encoder cannot continue.
     @Test func whatCannotBeEncodedLeavesNothing() throws {
         let text = try FerryJSONEncoder().encode([Forgiving()])
         #expect(String(decoding: text, as: UTF8.self) == #"[{"a":1,"e":[2]}]"#)
@@ -300,7 +300,7 @@ import Testing
         }
     }
 
-    /// An encoder that is used when its value is done is refused, and harms nothing.
+    /// An encoder that is used after its value is done is refused, without harm.
     @Test func whoKeepsAnEncoderIsRefused() throws {
         final class Keeping: Encodable {
             var kept: (any Encoder)?

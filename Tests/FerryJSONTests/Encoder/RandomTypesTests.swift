@@ -2,7 +2,8 @@ import FerryJSON
 import Foundation
 import Testing
 
-/// More than a hundred types, with random values and documents: both decoders and both encoders make the same of them.
+/// More than a hundred types, with random values and documents: both decoders, and both encoders, give the same
+/// results.
 @Suite struct RandomTypesTests {
     @Test func flags() throws { try checkAll(Bool.self) }
     @Test func integers() throws {
@@ -251,7 +252,7 @@ extension Array: RandomValue where Element: RandomValue {
     }
 }
 extension Dictionary: RandomValue where Key: RandomValue, Value: RandomValue {
-    /// Of one or no member: which of several is refused first is nobody's promise.
+    /// With one member or none: the order of refusals among several is not defined.
     static func random(using random: inout SeededRandom) -> [Key: Value] {
         Int.random(in: 0...3, using: &random) == 0 ? [:] : [.random(using: &random): .random(using: &random)]
     }

@@ -6,8 +6,8 @@ import Testing
 
 @testable import Ferry
 
-/// Asks a source as the loop would, piece by piece and again after each resume: all of its bytes, or `nil` when it
-/// failed.
+/// Pulls from a source like the event loop, piece by piece and again after each resume: all of its bytes, or `nil` if
+/// it failed.
 func drained(_ source: any BodySource, piece: Int = 65_536) async -> [UInt8]? {
     let (resumes, continuation) = AsyncStream.makeStream(of: Void.self)
     source.open { continuation.yield() }
@@ -18,18 +18,18 @@ func drained(_ source: any BodySource, piece: Int = 65_536) async -> [UInt8]? {
         switch space.withUnsafeMutableBytes({ source.fill($0) }) {
         case .bytes(let count): bytes += space[..<count]
         case .end: return bytes
-        case .failed, .piece: return nil  // a piece is for loops alone
+        case .failed, .piece: return nil  // only loops take pieces
         case .later: await iterator.next()
         }
     }
 }
 
-/// A file of its own in the temporary folder, gone with this object.
+/// A file in the temporary folder, removed with this object.
 final class TemporaryFile: Sendable {
     let path: String
 
     init(_ bytes: [UInt8] = [], size: Int? = nil) throws {
-        // As the system writes it, so that it is found again among the open ones.
+        // In the form of the system, so that it is found among the open files.
         let folder = URL(fileURLWithPath: NSTemporaryDirectory()).resolvingSymlinksInPath().path
         path = "\(folder)/ferry-body-\(UUID().uuidString)"
         try Data(bytes).write(to: URL(fileURLWithPath: path))
@@ -38,7 +38,7 @@ final class TemporaryFile: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Cuts or lengthens it.
+    /// Truncates or extends it.
     func resize(_ size: Int) { truncate(path, off_t(size)) }
 }
 
@@ -48,7 +48,7 @@ struct Pieces: AsyncSequence, Sendable {
 
     var pieces: [[UInt8]]
     var failsAtEnd = false
-    /// Never ends, but when its task is cancelled.
+    /// Never ends, unless its task is cancelled.
     var hangsAtEnd = false
 
     struct AsyncIterator: AsyncIteratorProtocol {
@@ -69,7 +69,7 @@ struct Pieces: AsyncSequence, Sendable {
     }
 }
 
-/// Counts.
+/// A counter.
 final class Tally: Sendable {
     private let count = Mutex(0)
 

@@ -6,10 +6,10 @@ import Testing
 
 @testable import Ferry
 
-/// Row R48 and its neighbours: bodies that break, and servers that do not want them.
+/// Row R48 and related ones: bodies that break, and servers that refuse them.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct BrokenUploadTests {
-    /// It fails as `uploadSource`, in every form and way, and the server never sees a whole message: not the end of a
-    /// body, and so there is no answer.
+    /// It fails as `uploadSource`, however it is sent, and the server never sees a whole message: no end of a body, and
+    /// so no response.
     private func expectAborted(
         _ body: () throws -> RequestBody, reaches: Bool = true, sourceLocation: SourceLocation = #_sourceLocation,
         check: (RequestError) -> Void = { _ in }
@@ -21,7 +21,7 @@ import Testing
             $0.probe.method = .put
             $0.probe.body = try body()
         } after: { server in
-            // The request after the fault has one.
+            // The request after the error has one.
             if !reaches { #expect(server.connectionCount == 1, sourceLocation: sourceLocation) }
         } error: {
             check($0)
@@ -30,7 +30,7 @@ import Testing
 
     private static let lengths: [UInt64?] = [nil, 10_000_000]
 
-    @Test("R48: a stream that throws midway, with a length and without", arguments: lengths)
+    @Test("R48: a stream that throws midway breaks the upload, with a length and without", arguments: lengths)
     func midway(length: UInt64?) async throws {
         let pieces = Pieces(
             pieces: (0..<20).map { _ in [UInt8](repeating: 0x61, count: 100_000) }, failsAtEnd: true)
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test("R48: a stream that throws at once", arguments: [nil, UInt64(10)])
+    @Test("R48: a stream that throws at once breaks the upload", arguments: [nil, UInt64(10)])
     func atOnce(length: UInt64?) async throws {
         try await expectAborted {
             .stream(length: length) { Pieces(pieces: [], failsAtEnd: true) }
@@ -52,13 +52,13 @@ import Testing
         }
     }
 
-    @Test("R48: a stream that throws behind its last byte", arguments: [nil, UInt64(3)])
+    @Test("R48: a stream that throws after its last byte breaks the upload", arguments: [nil, UInt64(3)])
     func atTheEnd(length: UInt64?) async throws {
         try await expectAborted { .stream(length: length) { Pieces(pieces: [[1, 2, 3]], failsAtEnd: true) } }
     }
 
     @Test(
-        "R48: a stream that breaks its announced length",
+        "R48: a stream that does not match its announced length breaks the upload",
         arguments: [[[1, 2]], [], [[1, 2, 3, 4]], [[1, 2, 3], [4]]] as [[[UInt8]]])
     func length(pieces: [[UInt8]]) async throws {
         try await expectAborted {
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("R48: a file that is not there, or is none, fails before anything is sent")
+    @Test("R48: a missing file, or a path that is no file, fails before anything is sent")
     func missing() async throws {
         let folder = NSTemporaryDirectory()
         for (path, number) in [(folder + "ferry-is-not-there", ENOENT), (folder, EISDIR), ("/dev/zero", 0)] {
@@ -80,13 +80,13 @@ import Testing
         }
     }
 
-    /// Many times: the bytes that vanish may be asked for, read ahead, or lent to the loop, which cannot send them yet.
-    @Test("R48: a file that becomes shorter while it is sent", arguments: [false, true], 1...8)
+    /// Many times: the missing bytes may be requested, read ahead, or lent to the loop, which cannot send them yet.
+    @Test("R48: a file that becomes shorter while it is sent breaks the upload", arguments: [false, true], 1...8)
     func shrinking(inForm: Bool, time: Int) async throws {
         let server = try LoopbackServer()
         server.script(path: "/upload", [.mark("head"), .wait("cut"), .expectBody, .send(answer("no"))])
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
-        // More than the sockets and the blocks hold between them.
+        // More than the sockets and the blocks hold together.
         let file = try TemporaryFile(size: 64 << 20)
         var form = Multipart()
         form.append("file", file: file.path)
@@ -103,7 +103,7 @@ import Testing
         #expect(await eventually { openDescriptors(of: file.path).isEmpty })
     }
 
-    @Test("R48: a form with a part that breaks") func form() async throws {
+    @Test("R48: a form with a part that fails breaks the upload") func form() async throws {
         var form = Multipart()
         form.append("a", "1")
         form.append("b", length: 100, stream: { Pieces(pieces: [[1, 2, 3]], failsAtEnd: true) })
@@ -122,9 +122,11 @@ import Testing
         try await expectAborted({ .multipart(missing) }, reaches: false)
     }
 
-    // MARK: Servers that do not want it
+    // MARK: Servers that refuse it
 
-    @Test("R70: a server that stops reading a file or a stream of 50 MB", arguments: [true, false])
+    @Test(
+        "R70: an upload of 50 MB from a file or a stream to a server that stops reading times out",
+        arguments: [true, false])
     func stopsReading(isFile: Bool) async throws {
         let file = try TemporaryFile(size: 50_000_000)
         let pieces = [[UInt8]](repeating: [UInt8](repeating: 0x61, count: 100_000), count: 500)
@@ -138,7 +140,7 @@ import Testing
         #expect(await eventually { openDescriptors(of: file.path).isEmpty })
     }
 
-    @Test("R80: an answer that comes before the end of the upload is delivered") func answersEarly() async throws {
+    @Test("R80: a response that comes before the end of the upload is delivered") func answersEarly() async throws {
         let server = try LoopbackServer()
         server.script(
             path: "/upload",
@@ -164,7 +166,7 @@ import Testing
         await agent.shutdown()
     }
 
-    // MARK: Ends of the caller's making
+    // MARK: Ends caused by the caller
 
     /// How a run is ended from outside.
     enum End: CaseIterable, Sendable {

@@ -91,7 +91,7 @@ import Testing
         let file = try TemporaryFile(bytes)
         let descriptor = open(file.path, O_RDWR)
         defer { close(descriptor) }
-        // Written out, and then no longer held: as far as the system agrees.
+        // Written to disk, and then no longer in memory, if the system complies.
         fsync(descriptor)
         posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED)
         #expect(await drained(try source(file.path)) == bytes)
@@ -121,7 +121,7 @@ import Testing
         let source = try source(file.path, fromMemory: false)
         source.open {}
         var space = [UInt8](repeating: 0, count: 10)
-        // A read is under way now, and the descriptor must outlive it.
+        // A read is in progress, and the descriptor must outlive it.
         _ = space.withUnsafeMutableBytes { source.fill($0) }
         source.close()
         source.close()
@@ -141,7 +141,7 @@ import Testing
         _ = space.withUnsafeMutableBytes { source.fill($0) }
         var iterator = resumes.makeAsyncIterator()
         await iterator.next()
-        // Whatever lies beyond the blocks is not looked at before these are taken.
+        // Bytes beyond the blocks are not read before these are taken.
         #expect(await eventually { (source as? FileSource)?.isReading == false })
         file.resize(FileSource.blockSize * FileSource.blockCount)
         #expect(source.failure == nil)

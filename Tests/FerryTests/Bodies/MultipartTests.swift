@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// The form that parts are put into, byte by byte.
+/// The encoding of form parts, byte by byte.
 @Suite(.timeLimit(.minutes(2))) struct MultipartTests {
     private func text(_ form: Multipart) async throws -> String {
         let source = try form.makeSource()
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "A header of a part that would break out is refused",
+        "A part's header that would break out of its line is refused",
         arguments: [
             (["X": "1\r\nEvil: 1"], .headerValue), (["X\r\nEvil": "1"], .headerName), (["": "1"], .headerName),
             (["content-disposition": "x"], .headerName), (["Content-Type": "x"], .headerName),

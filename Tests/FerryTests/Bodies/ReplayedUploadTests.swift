@@ -7,7 +7,7 @@ import Testing
 
 @testable import Ferry
 
-/// Bodies that have to be sent once more.
+/// Bodies that have to be sent again.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ReplayedUploadTests {
     private func withAgent(
         _ configure: (inout NetworkConfiguration) -> Void = { _ in },
@@ -21,7 +21,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R39: 307 and 308 send the whole body again, and the sequence is made again", arguments: [307, 308])
+    @Test("R39: 307 and 308 send the whole body again, from a new sequence", arguments: [307, 308])
     func redirects(status: Int) async throws {
         try await withAgent { server, agent in
             let made = Tally()
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test("R39: a stream that can be read once is not sent again") func once() async throws {
+    @Test("R39: a stream that can be read only once is not sent again") func once() async throws {
         try await withAgent { server, agent in
             let put = Put("/redirect-to?status=307&url=/upload", .stream(once: Pieces(pieces: [[1, 2, 3]])))
             let error = try #require(await fault { () throws(RequestError) in try await agent.send(put) })
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    /// Answers a challenge with the same user.
+    /// Returns the same user for every challenge.
     private struct Provider: CredentialProvider {
         func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
             Credential(user: "u", password: "p")
@@ -134,7 +134,7 @@ import Testing
 
     private static let schemes = ["Digest realm=\"r\", nonce=\"n\", algorithm=MD5, qop=\"auth\"", "Basic realm=\"r\""]
 
-    @Test("A challenge is met with the whole body", arguments: schemes, [nil, UInt64(300_000)])
+    @Test("After a challenge the whole body is sent", arguments: schemes, [nil, UInt64(300_000)])
     func challenges(scheme: String, length: UInt64?) async throws {
         try await withAgent {
             $0.credentialProvider = Provider()

@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(
-        "An announced length binds",
+        "A body must match its announced length",
         arguments: [[[1, 2]], [[1], []], [[1, 2], [3, 4]], [[1, 2, 3, 4]], []] as [[[UInt8]]])
     func theAnnouncedLengthBinds(pieces: [[UInt8]]) async throws {
         let source = try source(Pieces(pieces: pieces), length: 3)
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(
-        "Closing ends the task, whatever it does",
+        "Closing ends the task, whatever it is doing",
         arguments: [Pieces(pieces: [], hangsAtEnd: true), Pieces(pieces: [[UInt8](repeating: 0, count: 1 << 20)])])
     func closing(sequence: Pieces) async throws {
         // Lives as long as the body and its task.
@@ -162,7 +162,7 @@ import Testing
         let body = OnceBody(length: nil, Pieces(pieces: [[1, 2]]))
         let first = try body.makeSource()
         #expect(throws: BodyFault.self) { try body.makeSource() }
-        // Nothing was read of it: it is there still.
+        // It was not read: it still exists.
         first.close()
         let second = try body.makeSource()
         #expect(await drained(second) == [1, 2])

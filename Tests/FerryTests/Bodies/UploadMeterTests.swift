@@ -7,9 +7,9 @@ import Testing
 
 @testable import Ferry
 
-/// The count of what leaves, and when it is told.
+/// The count of bytes sent, and when it is reported.
 @Suite(.timeLimit(.minutes(2))) struct UploadMeterTests {
-    /// What was reported.
+    /// The reports.
     private final class Reports: Sendable {
         private let list = Mutex<[UploadProgress]>([])
 
@@ -107,7 +107,7 @@ import Testing
         #expect(UploadProgress(bytesSent: 1, bytesToSend: 4).fraction == 0.25)
     }
 
-    // MARK: Of runs
+    // MARK: Runs
 
     private func bodies() throws -> [(RequestBody, total: UInt64, file: TemporaryFile)] {
         let file = try TemporaryFile(size: 5_000_000)
@@ -124,7 +124,7 @@ import Testing
         ]
     }
 
-    /// Of the overloads that take such a closure it is the one that is meant: without a label the call compiles.
+    /// Among the overloads with such a closure the intended one is chosen: the call compiles without a label.
     @Test func aTrailingClosureWithoutALabelIsToldOfTheUpload() async throws {
         try await withLoopbackServer { server in
             let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
@@ -230,7 +230,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("A redirect that takes the body off leaves it counted", arguments: [true, false])
+    @Test("After a redirect that drops the body its bytes stay counted", arguments: [true, false])
     func aRedirectThatDropsTheBody(isInMemory: Bool) async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))

@@ -7,7 +7,7 @@ import Testing
 
 /// Pulled bodies over the network.
 @Suite(.timeLimit(.minutes(2))) struct UploadTests {
-    /// Sends by await and by closure, both times the same, and shows the request as the server saw it.
+    /// Sends by await and by closure, both with the same result, and returns the request as the server received it.
     private func sent(_ request: Put) async throws -> LoopbackRequest {
         var options = LoopbackServer.Options()
         options.recordedBodyBytes = 64 << 20

@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// Reading, writing and removing by hand.
+/// Reading, writing and removing entries by hand.
 @Suite struct AgentCacheTests {
     private let bench = CacheBench()
 
@@ -49,7 +49,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// Waits until an agent has nothing for a request any more.
+    /// Waits until an agent has no entry for a request any more.
     private func waitUntilGone(_ path: String, _ agent: NetworkAgent) async {
         while await fault({ try await agent.cache.reply(for: Kept(path: path)) }) != .notCached(.notFound) {
             await Task.yield()

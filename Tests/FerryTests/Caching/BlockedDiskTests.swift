@@ -6,7 +6,7 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Somebody has stopped with the cache's files in his hands.
+/// Another process has stopped while it holds the cache's files.
 @Suite(.timeLimit(.minutes(2))) struct BlockedDiskTests {
     private let bench = CacheBench()
 
@@ -30,7 +30,7 @@ import Testing
         let queue = DispatchQueue(label: "caller")
         let kept = Kept(path: "/hello", cachePolicy: .timeToLive(.seconds(60)))
         let outcome = Outcome<String>()
-        // The queue is free again, with the disk still blocked.
+        // The queue is free again, while the disk is still blocked.
         let task = await withCheckedContinuation { started in
             queue.async {
                 let task = agent.start(kept, on: queue, completion: outcome.take)
@@ -114,7 +114,7 @@ import Testing
         for result in await agent.resultsOfBothWays(kept) { #expect(result.error?.code == .timeout(.deadline)) }
         #expect(await fault { try await agent.send(kept, cached: { _ in }) } == .timeout(.deadline))
         #expect(stub.requests.isEmpty)
-        // What came is not lost because it is not kept in time.
+        // A response is not lost because it is not stored in time.
         kept.deadline = .seconds(1)
         #expect(try await agent.send(kept, cache: .reload).value == "answer 1")
         let outcome = Outcome<String>()
@@ -124,7 +124,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// Says when its answer is about to be written.
+    /// Reports when its response is about to be written.
     private struct Written: Request {
         typealias Value = String
         let path = "/x"
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("R71: a cancel is heard while the disk is waited for") func cancelledWhileItIsWritten() async throws {
+    @Test("R71: a cancel takes effect while the disk is awaited") func cancelledWhileItIsWritten() async throws {
         let lock = try holdLock()
         let agent = bench.agent(counting(), memory: false) { $0.cache?.patience = 3_600_000_000 }
         let (writes, told) = AsyncStream<Void>.makeStream()
@@ -158,7 +158,8 @@ import Testing
     }
 
     @Test(
-        "R71: a cancel of all runs finds one that is written, however it came to its answer", arguments: [false, true])
+        "R71: cancelling all runs finds one that is being written, wherever its response came from",
+        arguments: [false, true])
     func allCancelledWhileItIsWritten(adapted: Bool) async throws {
         let lock = try holdLock()
         let agent = bench.agent(counting(), memory: false) {
@@ -183,14 +184,14 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R71: and while it is asked what it has") func cancelledWhileItIsRead() async throws {
+    @Test("R71: a cancel takes effect while the cache is being read") func cancelledWhileItIsRead() async throws {
         let lock = try holdLock()
         let stub = counting()
         let agent = bench.agent(stub, memory: false) { $0.cache?.patience = 3_600_000_000 }
         let outcome = Outcome<String>()
         let run = agent.start(Kept(), completion: outcome.take)
         let task = await begun { await agent.result(Kept()).error }
-        // Others come and go meanwhile, so that both have come to the disk.
+        // Others come and go meanwhile, so that both have reached the disk.
         for _ in 0..<20 { _ = try await agent.send(Kept(cachePolicy: .none)) }
         #expect(run.state == .running && outcome.count == 0)
         run.cancel()
@@ -215,7 +216,7 @@ import Testing
         close(lock)
         await stub.waitForHeld(1)
         let deadline = try #require(stub.requests.first).timeouts.deadline
-        // A transfer that is shared has none; whoever waits for it leaves it.
+        // A shared transfer has none; a run that waits for it leaves it.
         #expect(isShared ? deadline == nil : deadline.map { $0 <= 3_600_000 - 50 } == true)
         stub.releaseAll()
         #expect(await outcome.code == nil)
@@ -236,7 +237,7 @@ import Testing
         }
         #expect(await agent.cache.statistics.writes == 0)
         #expect(await fault { try await agent.send(request, cache: .cacheOnly) } == .notCached(.notFound))
-        // Nor are they answered by what is kept.
+        // Nor are they served from the cache.
         _ = try await agent.send(request)
         _ = try await agent.download(request, to: .file(target))
         #expect(server.requests.count { $0.path == "/hello" } == 4)

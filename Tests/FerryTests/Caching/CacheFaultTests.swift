@@ -4,13 +4,13 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
-/// A cache that is of no use never fails a request.
+/// A cache that does not work never fails a request.
 @Suite(.faultTable) struct CacheFaultTests {
     private let bench = CacheBench()
 
     private var database: String { bench.path + "/entries-1.sqlite" }
 
-    @Test("R102: a directory that is a file is a miss, and the answer is delivered")
+    @Test("R102: a directory that is a file is a miss, and the response is delivered")
     func aDirectoryThatIsAFileIsAMissAndTheAnswerIsDelivered() async throws {
         try Data([1]).write(to: URL(filePath: bench.path))
         let agent = bench.agent(counting(), memory: false)
@@ -43,7 +43,8 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R99: a damaged database is a miss, and keeps again") func aDamagedDatabaseIsAMissAndKeepsAgain() async throws
+    @Test("R99: a damaged database is a miss, and then stores again") func aDamagedDatabaseIsAMissAndKeepsAgain()
+        async throws
     {
         let first = bench.agent(counting())
         _ = try await first.send(Kept())
@@ -57,7 +58,8 @@ import Testing
         await second.shutdown()
     }
 
-    @Test("R99: a body with a flipped byte is a miss, and goes") func aBodyWithAFlippedByteIsAMissAndGoes() async throws
+    @Test("R99: a body with a flipped byte is a miss and is removed") func aBodyWithAFlippedByteIsAMissAndGoes()
+        async throws
     {
         let first = bench.agent(counting())
         _ = try await first.send(Kept())
@@ -75,7 +77,7 @@ import Testing
     }
 
     @Test(
-        "R98: a body that was cut short is no answer, and nothing is kept of it",
+        "R98: a body that was cut short fails, and nothing of it is stored",
         arguments: [
             "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
@@ -89,7 +91,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R17: a body that ends with its connection is not kept: that may be anything's end")
+    @Test("R17: a body that ends with its connection is not stored, as it may be incomplete")
     func aBodyThatEndsWithItsConnectionIsNotKept() async throws {
         let server = try LoopbackServer()
         server.script(path: "/close", [.send("HTTP/1.1 200 OK\r\n\r\nabc"), .close])

@@ -153,7 +153,7 @@ import Testing
             }
             #expect(stub.requests.count == 2)
             #expect(await agent.cache.statistics.misses[.invalid] == 1)
-            // What is removed next stands behind it in the queue.
+            // The next removal follows it in the queue.
             await agent.cache.remove(Kept(path: "/other"))
             #expect(await fault { try await agent.send(Kept(), cache: .cacheOnly) } == .notCached(.notFound))
             await agent.shutdown()
@@ -274,7 +274,7 @@ import Testing
         let second = try await agent.send(Cached(jsonSchema: schema)).response
         #expect(second.isFromCache && second.result === first.result)
         #expect(second.result.passedCheck == schema.number)
-        // By another one it is checked, and does not pass for having passed the first.
+        // With another schema it is checked again, and does not count as having passed the first.
         let error = await fault { () throws(RequestError) in
             try await agent.send(Cached(jsonSchema: strict), cache: .cacheOnly)
         }

@@ -3,11 +3,11 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What tells one kept answer from another.
+/// What distinguishes one stored response from another.
 @Suite(.faultTable) struct CacheKeyTests {
     private let bench = CacheBench()
 
-    /// Whether the second request is answered by what the first one left.
+    /// Whether the second request gets the response that the first one stored.
     private func share(
         _ first: Kept, _ second: Kept, _ change: @escaping (inout NetworkConfiguration) -> Void = { _ in }
     ) async throws -> Bool {
@@ -34,7 +34,7 @@ import Testing
         #expect(try await share(Kept(), Kept(baseURL: "http://h")))
     }
 
-    /// Their `Accept` is made by the agent.
+    /// The agent sets their `Accept`.
     @Test func acceptedContentTypesTellThemApartWhereAcceptDoes() async throws {
         let stub = StubTransport { request in
             .response(headers: ["Content-Type": "text/plain"], body: request.headers["Accept"] ?? "none")
@@ -95,7 +95,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R104: what was kept of a server that was not verified answers nobody who wants it verified")
+    @Test("R104: a response stored without verification never serves a request with verification")
     func theTrustTellsThemApart() async throws {
         let trusts: [TLSConfiguration] = [
             TLSConfiguration(), TLSConfiguration(verification: .none), TLSConfiguration(authorityFile: "/ca.pem"),
@@ -145,7 +145,7 @@ import Testing
         #expect(try await share(german, german))
     }
 
-    @Test("R104: credentials always tell requests apart") func credentialsAlwaysTellThemApart() async throws {
+    @Test("R104: credentials always distinguish requests") func credentialsAlwaysTellThemApart() async throws {
         let kinds: [(Kept, Kept)] = [
             (Kept(authorization: .basic("a", "1")), Kept(authorization: .basic("b", "1"))),
             (Kept(authorization: .bearer("a")), Kept(authorization: .bearer("b"))),
@@ -181,7 +181,7 @@ import Testing
         #expect(try await !share(first, second))
     }
 
-    @Test("R107: no secret of a request stands in the cache's files") func noSecretOfARequestStandsInTheFiles()
+    @Test("R107: the cache's files contain no secret of a request") func noSecretOfARequestStandsInTheFiles()
         async throws
     {
         let agent = bench.agent(counting(["Set-Cookie": "session=canary-set"])) { $0.sensitiveHeaders = ["X-Key"] }

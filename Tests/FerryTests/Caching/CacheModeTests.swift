@@ -43,7 +43,7 @@ import Testing
         let note: @Sendable (Reply<String>) -> Void = { reply in
             seen.withLock { $0.append((reply.isFromCache ? "cached " : "") + reply.value) }
         }
-        // Nothing is kept yet: only the network's comes.
+        // Nothing is stored yet: only the network's response comes.
         note(try await agent.send(Kept(), cached: note))
         note(try await agent.send(Kept(), cached: note))
         #expect(seen.withLock { $0 } == ["answer 1", "cached answer 1", "answer 2"])
@@ -85,7 +85,7 @@ import Testing
         let outcome = Outcome<String>()
         agent.start(Kept(cacheMode: mode), completion: outcome.take)
         #expect(try await outcome.result.get().response.isStale)
-        // Past the window it is a failure like any other.
+        // After the window it is a failure like any other.
         bench.advance(by: .seconds(1))
         #expect(await fault { try await agent.send(Kept(), cache: mode) } != nil)
         #expect(await agent.cache.statistics.staleHits == 2)
@@ -125,7 +125,7 @@ import Testing
         await stub.waitForHeld(1)
         #expect(stub.requests.count == 2)
         stub.releaseAll(with: .response(body: "answer 2"))
-        // The run that fetches it is nobody's: it is done when the agent says so.
+        // The run that fetches it has no owner: it is done when the agent says so.
         await agent.shutdown()
         let next = bench.agent(counting())
         #expect(try await texts(next, Kept()) == ["cached answer 2"])

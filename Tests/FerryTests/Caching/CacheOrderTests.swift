@@ -6,7 +6,7 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// Who is told of what, and in which order.
+/// Who is notified of what, and in which order.
 @Suite(.faultTable) struct CacheOrderTests {
     private let bench = CacheBench()
 
@@ -92,7 +92,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// Reads the directory behind the agent's back.
+    /// Reads the directory without the agent.
     private func isOnDisk() async -> Bool {
         let store = SQLiteCacheStore(CacheStoreOptions(directory: bench.path))
         let size = await withCheckedContinuation { continuation in

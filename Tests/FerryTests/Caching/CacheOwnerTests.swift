@@ -9,7 +9,7 @@ import Testing
 
 @testable import Ferry
 
-/// Whose an answer is: what one user was told never answers another.
+/// The owners of responses: one user's response is never served to another.
 @Suite(.timeLimit(.minutes(1))) struct CacheOwnerTests {
     private let bench = CacheBench()
 
@@ -32,7 +32,7 @@ import Testing
         let error = await fault { try await agent.send(Kept(), cache: .cacheOnly) }
         #expect(error == .notCached(.unknownCredentials))
         #expect(try await agent.send(Kept()).cacheMiss == .unknownCredentials && server.requestCount == 2)
-        // It is found again by those who have logged out; and where the policy says whose it is, that is.
+        // A user who has logged out finds it again; if the policy names an owner, that owner does.
         agent.cookies.removeAll()
         #expect(try await texts(agent, Kept()) == ["cached hello"])
         agent.cookies.set(session)
@@ -46,7 +46,7 @@ import Testing
         let server = try LoopbackServer()
         let agent = agent(server)
         server.handle("/x") { request in
-            // It is under way with the cookie.
+            // It is in progress with the cookie.
             agent.cookies.removeAll()
             return LoopbackResponse(body: Array((request.headers["Cookie"] ?? "nobody").utf8))
         }
@@ -73,7 +73,7 @@ import Testing
         }
         #expect(agent.core.hasCookies)
         #expect(blocks() == 0 && transport.cookies.count == 1000)
-        // Nor does a response that sets another cookie make the next look-up dearer.
+        // A response that sets another cookie does not make the next lookup more expensive, either.
         _ = try await agent.send(Get("/set"))
         #expect(blocks() == 0 && transport.cookies.count == 1001)
         agent.cookies.removeAll()
@@ -100,7 +100,7 @@ import Testing
             #expect(try await texts(agent, owned, owned) == ["answer 3", "cached answer 3"])
             await agent.shutdown()
         }
-        // One that changes nothing of these does no harm.
+        // A response that changes none of these does no harm.
         let agent = bench.agent(counting()) { $0.adapters = [Changing { $0.headers["X"] = "1" }] }
         #expect(try await texts(agent, Kept(), Kept()) == ["answer 1", "cached answer 1"])
         await agent.shutdown()
@@ -128,7 +128,7 @@ import Testing
         let arrived = Mutex(0)
         let both = OneShot<Void>()
         server.handle("/x") { _ in
-            // The first waits for the second, which comes only where they do not share.
+            // The first waits for the second, which comes only if they do not share.
             let count = arrived.withLock { count in
                 count += 1
                 return count
@@ -157,7 +157,7 @@ import Testing
     }
 }
 
-/// What is in memory, and what stays there.
+/// The contents of memory, and what stays there.
 @Suite(.timeLimit(.minutes(1))) struct CacheMemoryTests {
     private let bench = CacheBench()
 
@@ -176,7 +176,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// Whoever reads a response as JSON holds its document, and the entry in memory does not.
+    /// A reader of a response as JSON holds its document; the entry in memory does not.
     @Test func noDocumentStaysThatIsReadLater() async throws {
         struct Whole: Request {
             var path: String { "/x" }
@@ -198,7 +198,7 @@ import Testing
             #expect(document == nil)
             #expect(await agent.cache.statistics.memoryEntries == 1)
         }
-        // One that is saved by hand is the caller's, too.
+        // An entry that is saved by hand is the caller's, too.
         let other = NetworkAgent.with(StubTransport(always: .response(body: #"{"b": 4}"#)))
         let foreign = try await other.send(Get()).response
         #expect(await agent.cache.save(foreign, for: Whole()))

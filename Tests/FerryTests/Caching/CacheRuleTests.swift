@@ -3,11 +3,11 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What is not kept, and for whom.
+/// What is not stored, and for whom.
 @Suite(.faultTable) struct CacheRuleTests {
     private let bench = CacheBench()
 
-    /// Why the first answer is not kept; `nil` when it is.
+    /// Why the first response is not stored; `nil` if it is.
     private func refusal(
         _ headers: Headers, _ request: Kept = Kept(), status: Int = 200,
         _ change: (inout NetworkConfiguration) -> Void = { _ in }
@@ -22,7 +22,7 @@ import Testing
         return refusals.keys.first
     }
 
-    @Test("R104: what must not be stored is not") func whatMustNotBeStoredIsNot() async throws {
+    @Test("R104: responses that must not be stored are not") func whatMustNotBeStoredIsNot() async throws {
         #expect(try await refusal(["Cache-Control": "no-store"]) == .noStore)
         #expect(try await refusal(["Cache-Control": "max-age=5, NO-STORE "]) == .noStore)
         #expect(try await refusal([:], Kept(headers: ["Cache-Control": "no-store"])) == .noStore)
@@ -40,7 +40,7 @@ import Testing
         #expect(try await refusal(["Cache-Control": "public", "Vary": "Accept-Encoding"]) == nil)
     }
 
-    @Test("R104: what is one user's is kept only where it is known whose")
+    @Test("R104: a user's response is stored only if the user is known")
     func whatIsOneUsersIsKeptOnlyWhereItIsKnownWhose() async throws {
         for headers: Headers in [["Cache-Control": "private"], ["Set-Cookie": "s=1"]] {
             #expect(try await refusal(headers) == .notShared)
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test("R104: a cookie is set once, and not by hits") func aCookieIsSetOnceAndNotByHits() async throws {
+    @Test("R104: a cookie is set once, not again by hits") func aCookieIsSetOnceAndNotByHits() async throws {
         for memory in [true, false] {
             let bench = CacheBench()
             let agent = bench.agent(counting(["Set-Cookie": "s=1", "X-A": "1"]), memory: memory)
@@ -97,7 +97,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// What was not undone is no answer to who did not ask for it.
+    /// A coded response is not served to a request that did not accept the coding.
     @Test(arguments: [true, false], [["Vary": "Accept-Encoding"], Headers()])
     func aCodingThatIsNotUndoneIsForThoseWhoAskForIt(memory: Bool, fields: Headers) async throws {
         let stub = StubTransport { request in
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("R104: one user's entries never answer others") func usersEntriesNeverAnswerOthers() async throws {
+    @Test("R104: one user's entries are never served to others") func usersEntriesNeverAnswerOthers() async throws {
         let stub = StubTransport { request in
             .response(headers: ["Vary": "Authorization"], body: "of \(request.headers["Authorization"] ?? "nobody")")
         }
@@ -162,7 +162,7 @@ import Testing
         #expect(try await refusal([:], Kept(), adapters) == .unknownCredentials)
         let owned = Kept(cachePolicy: .timeToLive(.seconds(60), sensitiveData: "kim"))
         #expect(try await refusal([:], owned, adapters) == nil)
-        // A field that is no secret does no harm, unless the answer varies by it.
+        // A field that is no secret does no harm, unless the response varies by it.
         #expect(try await refusal([:], Kept()) { $0.adapters = [Signing(name: "X-Trace")] } == nil)
         #expect(try await refusal(["Vary": "x-trace"], Kept()) { $0.adapters = [Signing(name: "X-Trace")] } == .vary)
         #expect(

@@ -4,7 +4,7 @@ import FerryTesting
 import FoundationEssentials
 import Synchronization
 
-/// A directory for a cache, which goes with this object, and a clock that goes when it is told to.
+/// A directory for a cache, removed with this object, and a clock that the test advances.
 final class CacheBench: Sendable {
     let path = FileManager.default.temporaryDirectory.appending(path: "ferry-cached-\(UUID().uuidString)").path
     private let time = Atomic<Int64>(currentCacheTime())
@@ -18,7 +18,7 @@ final class CacheBench: Sendable {
     /// Seconds since 1970.
     var now: Int64 { time.load(ordering: .relaxed) / 1_000_000 }
 
-    /// An agent that keeps here; without memory every hit comes from the disk.
+    /// An agent that stores here; without memory every hit comes from disk.
     func agent(
         _ stub: StubTransport, memory: Bool = true, _ change: (inout NetworkConfiguration) -> Void = { _ in }
     ) -> NetworkAgent {
@@ -31,7 +31,7 @@ final class CacheBench: Sendable {
         return NetworkAgent(configuration: configuration, stub: stub)
     }
 
-    /// Everything in the directory, as text.
+    /// The contents of all files in the directory, as text.
     var content: String {
         let files = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
         return files.compactMap { try? Data(contentsOf: URL(filePath: path + "/" + $0)) }
@@ -39,12 +39,12 @@ final class CacheBench: Sendable {
     }
 }
 
-/// Answers with the number of the request, so that each answer shows which it is.
+/// Responds with the number of the request, so that each response can be identified.
 func counting(_ headers: Headers = Headers(), status: Int = 200) -> StubTransport {
     StubTransport { .response(status: status, headers: headers, body: "answer \($0.number)") }
 }
 
-/// A request that is kept, with every member that matters to be set.
+/// A request that is cached, with settable members.
 struct Kept: Request {
     typealias Value = String
     var path = "/x"
@@ -76,7 +76,7 @@ struct Kept: Request {
     func shouldCache(_ response: Response) -> Bool { isWanted }
 }
 
-/// The text of the answer and whether the cache gave it.
+/// The text of the response, and whether it came from the cache.
 func texts(_ agent: NetworkAgent, _ requests: Kept...) async throws -> [String] {
     var texts: [String] = []
     for request in requests {
@@ -86,7 +86,7 @@ func texts(_ agent: NetworkAgent, _ requests: Kept...) async throws -> [String] 
     return texts
 }
 
-/// The code of what is thrown; `nil` when nothing is.
+/// The code of the error; `nil` if there is none.
 func fault<T>(_ body: () async throws -> T) async -> RequestError.Code? {
     do {
         _ = try await body()

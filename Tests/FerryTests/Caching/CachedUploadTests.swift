@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// The progress of bodies whose runs go by the cache, or may share a transfer.
+/// The progress of bodies whose runs use the cache, or may share a transfer.
 @Suite(.timeLimit(.minutes(1))) struct CachedUploadTests {
     private let bench = CacheBench()
     private let queue = DispatchQueue(label: "ferry.test.uploads")
@@ -48,7 +48,7 @@ import Testing
                 request, on: queue, uploadProgress: { reports.take($0) }, completion: told.take)
             _ = try await told.result.get()
             #expect(reports.all.last == all && task.uploadProgress == all)
-            // The cache's answer sends nothing.
+            // A response from the cache sends nothing.
             let hit = Outcome<String>()
             let count = reports.all.count
             let again = agent.start(request, on: queue, uploadProgress: { reports.take($0) }, completion: hit.take)

@@ -3,7 +3,7 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// Runs of the same request that are under way at once.
+/// Runs of the same request at the same time.
 @Suite struct CoalesceTests {
     private let stub = StubTransport { _ in .hold }
 
@@ -19,7 +19,7 @@ import Testing
         return (agent.start(request, completion: outcome.take), outcome)
     }
 
-    /// Lets the runs that were started come to where they wait.
+    /// Lets the started runs reach the point where they wait.
     private func settle(_ agent: NetworkAgent, _ runs: [(task: RequestTask<String>, outcome: Outcome<String>)]) async {
         while !runs.allSatisfy({ $0.task.state == .running }) { await Task.yield() }
         try? await Task.sleep(for: .milliseconds(20))
@@ -32,7 +32,7 @@ import Testing
         await stub.waitForHeld(1)
         await settle(agent, runs)
         stub.releaseAll(with: .response(body: "shared"))
-        // Who came too late for the first has one of its own.
+        // A run that was too late for the first transfer has one of its own.
         for run in runs { #expect(try await run.outcome.result.get().value == "shared") }
         await stub.answersAll("shared") { _ = try? await awaited.value }
         #expect(stub.requests.count <= 2)
@@ -45,7 +45,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// Otherwise the key would make two orders of one.
+    /// Otherwise the key would turn two orders into one.
     @Test func anAutomaticIdempotencyKeyIsThatOfTheTransferAndOneOfTheApplicationsTellsThemApart() async throws {
         let agent = NetworkAgent(configuration: .test, stub: stub)
         var order = HTTPRequest(.post, "/orders", body: .string("x"), as: String.self)
@@ -68,7 +68,7 @@ import Testing
 
     @Test func itIsOffUnlessARequestSaysSo() async throws {
         let agent = NetworkAgent(configuration: .test, stub: stub)
-        // One that says nothing of it.
+        // A request without this member.
         let outcomes = (0..<3).map { _ in Outcome<Response>() }
         for outcome in outcomes { agent.start(Get("/x"), completion: outcome.take) }
         let runs = (0..<3).map { _ in start(agent, request { $0.coalesces = false }) }
@@ -103,7 +103,7 @@ import Testing
         let runs = (0..<3).map { _ in start(agent, request()) }
         await stub.waitForHeld(1)
         await settle(agent, runs)
-        // Also the one that began it.
+        // Also the one that started it.
         runs[0].task.cancel()
         #expect(await runs[0].outcome.code == .cancelled)
         runs[1].task.cancel()
@@ -125,7 +125,7 @@ import Testing
         let agent = NetworkAgent(configuration: .test, stub: stub)
         let patient = start(agent, request { $0.deadline = .seconds(3600) })
         await stub.waitForHeld(1)
-        // One that comes later and has less time leaves earlier.
+        // A run that comes later and has less time leaves earlier.
         let hasty = start(agent, request { $0.deadline = .milliseconds(50) })
         guard case .failure(let error) = await hasty.outcome.result else {
             Issue.record("it has waited")
@@ -148,7 +148,7 @@ import Testing
         let patient = start(agent, request())
         #expect(await hasty.outcome.code == .timeout(.deadline))
         stub.releaseAll(with: .response(body: "there"))
-        // Where it came too late for the first it has one of its own.
+        // A run that was too late for the first transfer has one of its own.
         await stub.answersAll("there") { _ = await patient.outcome.result }
         #expect(try await patient.outcome.result.get().value == "there")
         await agent.shutdown()
@@ -172,11 +172,11 @@ import Testing
             request { $0.timeouts = Timeouts(idle: .seconds(5)) }, request { $0.redirectPolicy = RedirectPolicy.none },
             request { $0.redirectPolicy = .follow(upTo: 1) }, request { $0.retryPolicy = .exponential(maxAttempts: 2) },
             request { $0.retryPolicy = .exponential(maxAttempts: 3) },
-            // Of two rules nobody knows whether they are the same.
+            // Nobody can tell whether two closures are the same.
             request { $0.redirectPolicy = .follow(decide: rule) },
             request { $0.redirectPolicy = .follow(decide: rule) },
         ]
-        // But those with the same do.
+        // But requests with the same one do.
         let others = [request { $0.redirectPolicy = .follow(upTo: 1) }]
         let runs = requests.map { start(agent, $0) }
         await stub.waitForHeld(requests.count)
@@ -225,7 +225,7 @@ import Testing
 }
 
 extension StubTransport {
-    /// Answers whatever comes until `work` is done.
+    /// Responds to all requests until `work` is done.
     func answersAll(_ body: String, until work: () async -> Void) async {
         let answering = Task {
             while !Task.isCancelled {

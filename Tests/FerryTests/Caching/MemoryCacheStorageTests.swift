@@ -55,7 +55,7 @@ import Testing
         for number in 0..<1000 { storage.write(entry(7, count: number), under: key(number), nil) }
         #expect(size(of: storage).bytes <= 10_000)
         #expect(storage.counts.written == 1006)
-        // Five took the place of an older one.
+        // Five replaced an older one.
         #expect(storage.counts.evicted + UInt64(size(of: storage).entries) == 1001)
     }
 
@@ -107,7 +107,7 @@ import Testing
 
     // MARK: Behind an agent
 
-    /// Without the memory in front, so that every hit comes from the storage.
+    /// Without the agent's memory, so that every hit comes from the storage.
     private func agent(_ stub: StubTransport, _ policy: CachePolicy = .none) -> NetworkAgent {
         var configuration = NetworkConfiguration.test
         configuration.cache = CacheConfiguration { MemoryCacheStorage(maxBytes: 1 << 20) }

@@ -48,7 +48,7 @@ import Testing
         #expect(front.value(for: key(1)) == 1)
         front.insert(2, for: key(1), bytes: 1, since: front.removals) { _ in false }
         #expect(front.value(for: key(1)) == 1)
-        // One that is older goes.
+        // An older one is evicted.
         front.insert(2, for: key(1), bytes: 1, since: front.removals) { $0 < 2 }
         #expect(front.value(for: key(1)) == 2 && front.size.bytes == 1)
         let later = front.removals
@@ -57,7 +57,7 @@ import Testing
         #expect(front.size.entries == 0)
     }
 
-    /// Against the simplest thing that keeps an order.
+    /// Compared with the simplest structure that keeps an order.
     @Test func itKeepsTheOrderOfAListWhateverIsDone() {
         let front = MemoryFront<Int>(maxBytes: 100)
         var list: [(key: Int, bytes: Int)] = []

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Ferry
 
-/// What a run that shares its transfer keeps to itself: its priority, its proxy, its cancel, and what it knows of the
+/// What a run with a shared transfer does not share: its priority, its proxy, its cancel, and its information about the
 /// server.
 @Suite(.timeLimit(.minutes(1))) struct SharedTransferTests {
     private let stub = StubTransport { _ in .hold }
@@ -17,7 +17,7 @@ import Testing
         return request
     }
 
-    /// Answers cancels only when it is told to.
+    /// Completes cancels only when the test says so.
     private final class SlowCancels: Transporting {
         let stub: StubTransport
         private let kept = Mutex<[TransferID]>([])
@@ -57,7 +57,7 @@ import Testing
             await code { () throws(RequestError) in try await agent.send(request) }
         }
         await stub.waitForHeld(1)
-        // Behind this nothing of the task runs any more: it waits for its answer.
+        // No job of the task runs after this: it waits for its result.
         await withCheckedContinuation { continuation in executor.queue.async { continuation.resume() } }
         executor.queue.suspend()
         agent.cancelAll()

@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// How many cookies a jar keeps, and which ones go.
+/// How many cookies a jar keeps, and which ones are removed.
 @Suite(.timeLimit(.minutes(1))) struct CookieBoundTests {
     private func withAgent(_ body: (LoopbackServer, NetworkAgent) async throws -> Void) async throws {
         let server = try LoopbackServer()
@@ -24,7 +24,7 @@ import Testing
             let names = names(agent)
             #expect((120...150).contains(names.count), "\(names.count)")
             #expect(names.contains("n399") && names.contains("n290") && !names.contains("n0"))
-            // And what is sent is sent as ever.
+            // The cookies are sent as always.
             try await agent.send(Get("/hello"))
             #expect(server.requests.last?.headers["Cookie"]?.contains("n399=399") == true)
         }
@@ -32,7 +32,7 @@ import Testing
 
     @Test func ofThoseForTLSToo() async throws {
         try await withAgent { server, agent in
-            // 127.0.0.1 is as good as TLS to libcurl.
+            // libcurl treats 127.0.0.1 like TLS.
             server.handle("/set") { request in
                 let fields = (0..<45).map { index in
                     let name = "\(request.query ?? "")-\(index)"

@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// The jar of an agent, and what servers see of it.
+/// The jar of an agent, and the cookies that servers receive from it.
 @Suite(.timeLimit(.minutes(1))) struct CookieJarTests {
     private func server() throws -> LoopbackServer {
         let server = try LoopbackServer()
@@ -54,7 +54,7 @@ import Testing
             own.append("X-\(index)", "x")
             own.append(index == 1 ? "COOKIE" : "Cookie", "n\(index)=\(index)")
         }
-        // One without a value is none.
+        // A text without a value is not a cookie.
         if count == 3 { own.append("Cookie", "") }
         let sent = (0..<count).map { "n\($0)=\($0)" }
         try await agent.send(Full(path: "/hello", headers: own))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Files of earlier downloads that the server has not changed since.
+/// Files of earlier downloads that have not changed on the server since.
 @Suite(.timeLimit(.minutes(1))) struct CompletedFileTests {
     private static let attribute = "user.ferry.download"
 
@@ -70,13 +70,13 @@ import Testing
         try await withFlow { server, agent in
             let load = { try await agent.download(Get("/bytes/10"), to: .directory(folder.path), options: skipping()) }
             _ = try await load()
-            // Of the same length, and with the attribute that it had.
+            // With the same length, and with its old attribute.
             let handle = try #require(FileHandle(forWritingAtPath: folder.file("10")))
             try handle.write(contentsOf: Array("0123456789".utf8))
             try handle.close()
             let again = try await load()
             #expect(!again.isUnchanged && again.path == folder.file("10-1"))
-            // The second one is found behind the first.
+            // The second one is found after the first.
             #expect(try await load().path == folder.file("10-1"))
             #expect(conditions(server).map { $0 != nil } == [false, false, true])
             #expect(folder.names == ["10", "10-1"] && folder.bytes("10") == Array("0123456789".utf8))
@@ -188,7 +188,7 @@ import Testing
 }
 
 extension LoopbackServer {
-    /// Answers the next request for a path with a head and a body as they are.
+    /// Responds to the next request for a path with this head and body.
     fileprivate func answerOnce(_ path: String, _ head: String, _ fields: String..., body: String) {
         let lines = (["HTTP/1.1 " + head] + fields).joined(separator: "\r\n")
         script(path: path, uses: 1, [.send(lines + "\r\n\r\n" + body), .serve])

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Directories that are brought to the disk, for one or for many at once.
+/// Syncing directories to disk, for one or for many downloads at once.
 @Suite(.timeLimit(.minutes(1))) struct DirectorySyncsTests {
-    /// A disk that brings a directory in when it is told to, with the error that it is told.
+    /// A disk that syncs a directory when the test says so, with the error that it is given.
     private final class SlowDisk: Sendable {
         private struct State {
             var begun: [Int32] = []
@@ -17,7 +17,7 @@ import Testing
         private let begins = DispatchSemaphore(value: 0)
         private let ends = DispatchSemaphore(value: 0)
 
-        /// The descriptors it was asked for, in order.
+        /// The descriptors to sync, in order.
         var begun: [Int32] { state.withLock { $0.begun } }
 
         var sync: @Sendable (Int32) -> Int32 {
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// What each of those who wait is told, in the order they are told.
+    /// The results of the waiting downloads, in order.
     private final class Ends: Sendable {
         private let told = Mutex<[(name: String, fault: FileFault?)]>([])
         private let count = DispatchSemaphore(value: 0)
@@ -66,7 +66,7 @@ import Testing
         let syncs = DirectorySyncs(disk.sync)
         begin(syncs, try OpenDirectory(folder.path), ends.take("first"))
         disk.waitForBegin()
-        // They return at once: the one that is under way has begun before them, and is not theirs.
+        // They return at once: the sync in progress began before them, and is not theirs.
         for number in 1...5 { syncs.sync(try OpenDirectory(folder.path), then: ends.take("\(number)")) }
         #expect(ends.names.isEmpty)
         disk.end()
@@ -76,7 +76,7 @@ import Testing
         disk.end()
         ends.wait(for: 5)
         #expect(ends.names == ["first", "1", "2", "3", "4", "5"] && disk.begun.count == 2)
-        // Nobody is left behind: the next one is a first one again.
+        // Nobody is left waiting: the next one is a first one again.
         begin(syncs, try OpenDirectory(folder.path), ends.take("last"))
         disk.waitForBegin()
         disk.end()
@@ -127,7 +127,7 @@ import Testing
         #expect(disk.begun.count == 3)
     }
 
-    @Test("an error that came about while a file was loaded is not missed: by the descriptor that has seen it all")
+    @Test("an error during the loading of a file is not missed: an earlier descriptor reports it")
     func byTheEldestDescriptor() throws {
         let folder = try Folder()
         let (disk, ends) = (SlowDisk(), Ends())

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// How downloads end that never come to a file: refused, cancelled, out of time.
+/// How downloads end that never produce a file: refused, cancelled, timed out.
 @Suite(.timeLimit(.minutes(1))) struct DownloadEndTests {
     private let two: DownloadOptions = {
         var options = DownloadOptions(segments: 2)
@@ -13,7 +13,7 @@ import Testing
         return options
     }()
 
-    /// Answers a range of ten thousand bytes, or all of them.
+    /// Responds to a range of ten thousand bytes, or with all of them.
     private static func piece(_ request: LoopbackRequest) -> LoopbackResponse {
         let bytes = LoopbackServer.pattern(0..<10_000)
         guard let range = range(request) else { return LoopbackResponse(headers: ["ETag": "\"v\""], body: bytes) }
@@ -74,7 +74,7 @@ import Testing
             let started = StartedDownload()
             let task = agent.download(Get("/f"), to: .file(folder.file("f")), completion: started.take)
             try await server.waitForRequests(1)
-            // The head has come, and the body has not.
+            // The head has arrived, and the body has not.
             #expect(await eventually { agent.core.state.withLock { $0.resting == 1 && $0.table.count == 1 } })
             task.cancel()
             #expect(await started.error()?.code == .cancelled)
@@ -112,7 +112,7 @@ import Testing
             let started = StartedDownload()
             let task = agent.download(Get("/f"), to: .file(folder.file("f")), options: two, completion: started.take)
             try await server.waitForRequests(3)
-            // Lead and helper read why theirs was refused; the helper's journey is no run of its own any more.
+            // Lead and helper read why their request was refused; the helper's is not a run of its own any more.
             #expect(await eventually { agent.core.state.withLock { $0.resting == 1 && $0.table.count == 2 } })
             task.cancel()
             #expect(await started.error()?.code == .cancelled)
@@ -145,7 +145,7 @@ import Testing
             let took = ContinuousClock.now - began
             end.finish(())
             #expect(error?.code == .timeout(.deadline))
-            // A helper that counted for itself would take until 3.5 seconds.
+            // A helper with a count of its own would take until 3.5 seconds.
             #expect(took >= .seconds(1.9) && took < .seconds(3), "\(took)")
         }
     }
@@ -153,7 +153,7 @@ import Testing
     @Test func theDeadlineHoldsForTheDigestToo() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
-            // Eight gigabytes, as a hole: to read them takes many seconds.
+            // Eight gigabytes, as a sparse file: reading them takes many seconds.
             let size: Int64 = 8_000_000_000
             try folder.leavePart([], "f", of: server.baseURL + "/f", total: size)
             #expect(truncate(folder.file("f.ferry-part"), off_t(size)) == 0)

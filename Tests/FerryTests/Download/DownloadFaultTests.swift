@@ -5,12 +5,12 @@ import Testing
 
 @testable import Ferry
 
-/// Rows R88 to R92, R94 and R96: servers, disks and names that mean no good. Before each case there are five bytes
-/// of ten from an earlier run, unless it says otherwise.
+/// Rows R88 to R92, R94 and R96: hostile servers, disks and names. Before each case there are five bytes of ten from an
+/// earlier run, unless it says otherwise.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct DownloadFaultTests {
     private let ten = Array("0123456789".utf8)
 
-    /// A part is there, and a server plays `scripts`, one a request, the last for ever.
+    /// A part exists, and a server plays `scripts`, one for each request, the last one repeatedly.
     private func withPart(
         _ scripts: [LoopbackScript], have: Int = 5, tag: String? = "\"v1\"", isAsked: Bool = true,
         validation: StatusValidation? = nil, sourceLocation: SourceLocation = #_sourceLocation,
@@ -90,7 +90,7 @@ import Testing
                 try expectWhole(folder, result)
                 #expect(server.ranges("/f") == ["bytes=5-", nil], "\(range)")
             }
-            // One who does so without being asked for a range has nothing that could be used.
+            // A server that does so without a requested range has nothing usable.
             try await withPart([wrong]) { folder, _, result in
                 guard case .failure(.resumeMismatch) = result else { return #expect(Bool(false), "\(range) \(result)") }
                 #expect(folder.part("f") == Array(ten.prefix(5)) && folder.hasMetadata("f"), "the old bytes are good")
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test("R89: more than the range is no rest", arguments: [true, false])
+    @Test("R89: more bytes than the range has are an error", arguments: [true, false])
     func moreThanTheRange(isChunked: Bool) async throws {
         let bytes = String(repeating: "x", count: 50)
         let lie =
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test("R89: nor is less") func lessThanTheRange() async throws {
+    @Test("R89: fewer bytes than the range has are an error") func lessThanTheRange() async throws {
         let short = answer(
             "206 Partial Content", "Content-Range: bytes 5-9/10", "Transfer-Encoding: chunked",
             body: "3\r\n567\r\n0\r\n\r\n")
@@ -124,14 +124,14 @@ import Testing
     }
 
     @Test(
-        "R123: a status without a file leaves the old one",
+        "R123: a status without a file leaves the old file",
         arguments: ["201 Created", "202 Accepted", "204 No Content", "205 Reset Content", "207 Multi-Status"],
         [nil, .range(200...299), .range(200...399), .codes([200, 206])] as [StatusValidation?])
     func statusWithoutAFile(status: String, validation: StatusValidation?) async throws {
         let hasBody = !status.hasPrefix("204") && !status.hasPrefix("205")
         let fields = status.hasPrefix("204") ? [] : ["Content-Length: \(hasBody ? 10 : 0)\r\n"]
         let script: LoopbackScript = [.send(head(status, fields.joined()) + (hasBody ? "in a while" : "")), .serve]
-        // With a part that could be gone on with, and without.
+        // With and without a part that could be resumed.
         for have in [0, 5] {
             try await withPart([script], have: have, validation: validation) { folder, _, result in
                 #expect(result.error?.code == .invalidStatusCode(Int(status.prefix(3)) ?? 0), "\(result)")
@@ -141,7 +141,9 @@ import Testing
         }
     }
 
-    @Test("R123: a request that names it takes it", arguments: ["201 Created", "203 X", "226 IM Used", "202 Accepted"])
+    @Test(
+        "R123: a request that accepts such a status takes its body as the file",
+        arguments: ["201 Created", "203 X", "226 IM Used", "202 Accepted"])
     func namedStatus(status: String) async throws {
         let code = Int(status.prefix(3)) ?? 0
         for validation in [.codes([200, code]), .custom { $0 == code }, .any] as [StatusValidation] {
@@ -150,7 +152,7 @@ import Testing
                 try expectWhole(folder, result)
             }
         }
-        // Two of them need no naming.
+        // Two of them need not be named.
         if code == 203 || code == 226 {
             try await withPart([answer(status, "Content-Length: 10", body: "0123456789")]) { folder, _, result in
                 try expectWhole(folder, result)
@@ -158,7 +160,7 @@ import Testing
         }
     }
 
-    @Test("R123: nor is one of an interceptor's, a segment's, or of the configuration's a file")
+    @Test("R123: such a status of an interceptor, a segment or the configuration is no file, either")
     func statusesFromElsewhere() async throws {
         let folder = try Folder()
         try folder.write(Array("old".utf8), "f")
@@ -185,7 +187,7 @@ import Testing
         }
     }
 
-    @Test("R90: another version begins anew") func anotherVersion() async throws {
+    @Test("R90: a changed file is downloaded again") func anotherVersion() async throws {
         let part = "206 Partial Content"
         for fields in [
             ["Content-Range: bytes 5-9/11"], ["Content-Range: bytes 5-10/11"],
@@ -213,13 +215,13 @@ import Testing
             #expect(server.ranges("/bytes/1000") == [nil, nil])
         }
         try await withPart([whole], tag: nil) { folder, server, result in try expectWhole(folder, result) }
-        // Nor one that somebody has written to the metadata.
+        // Nor one that was written to the metadata.
         try await withPart([whole], tag: "W/\"v1\"", isAsked: false) { folder, _, result in
             try expectWhole(folder, result)
         }
     }
 
-    @Test("R91: a whole file is taken as one") func wholeFile() async throws {
+    @Test("R91: a whole file is taken as the whole") func wholeFile() async throws {
         for body in ["ABCDEFGHIJ", "ABCDE", "A", "ABCDEFGHIJKLMN"] {
             let new = answer("200 OK", "Content-Length: \(body.count)", "ETag: \"v2\"", body: body)
             try await withPart([new]) { folder, server, result in
@@ -231,7 +233,7 @@ import Testing
         }
     }
 
-    @Test("R92: nothing comes behind the last byte") func nothingBehindTheLastByte() async throws {
+    @Test("R92: nothing is written after the last byte") func nothingBehindTheLastByte() async throws {
         let done = answer("416 Range Not Satisfiable", "Content-Range: bytes */10", "Content-Length: 3", body: "end")
         try await withPart([done], have: 10) { folder, server, result in
             try expectWhole(folder, result)
@@ -289,18 +291,18 @@ import Testing
 
     // MARK: R94, the disk
 
-    @Test("R94: a full disk is an error, and nothing else", arguments: Form.download.ways)
+    @Test("R94: a full disk is an error with no other effect", arguments: Form.download.ways)
     func fullDisk(way: Way) async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
-            // A file of this process cannot be longer than that; the signal that would say so is blocked in libuv's
-            // threads. Others of the test process are not in the way: they write less.
+            // A file of this process cannot become longer than that; the signal for it is blocked in libuv's threads.
+            // Other tests in the process are not affected: they write less.
             var old = rlimit()
             #expect(getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old) == 0)
             var small = rlimit(rlim_cur: 200_000_000, rlim_max: old.rlim_max)
             #expect(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &small) == 0)
             defer { setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &old) }
-            // 199 MB are there already, as a hole.
+            // 199 MB exist already, as a sparse file.
             try folder.leavePart([], "f", of: server.baseURL + "/bytes/300000000", total: 300_000_000)
             #expect(truncate(folder.file("f.ferry-part"), 199_000_000) == 0)
             server.script(
@@ -383,13 +385,13 @@ import Testing
             #expect(file.length == 300_000 && folder.bytes("elsewhere") == Array("precious".utf8))
             #expect(folder.bytes("f") == LoopbackServer.pattern(0..<300_000))
             #expect((try? FileManager.default.destinationOfSymbolicLink(atPath: folder.file("f"))) == nil)
-            // One in the place of the part is refused; what it is a link to may be anything.
+            // A link in place of the part is refused, as its target may be anything.
             unlink(folder.file("f.ferry-meta"))
             #expect(symlink(folder.file("elsewhere"), folder.file("f.ferry-part")) == 0)
             let error = await download(by: agent, "/bytes/100", to: target, way).error
             #expect(error?.code == .fileIO && error?.errno == Int(ELOOP))
             unlink(folder.file("f.ferry-part"))
-            // And what has another name elsewhere is not written to.
+            // A file with another name elsewhere is not written to.
             #expect(link(folder.file("elsewhere"), folder.file("f.ferry-part")) == 0)
             _ = try await download(by: agent, "/bytes/100", to: target, way).get()
             #expect(folder.bytes("elsewhere") == Array("precious".utf8))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What a run that fails leaves of parts that it has not written to.
+/// A run that fails keeps parts that it has not written to.
 @Suite(.timeLimit(.minutes(1))) struct DownloadKeepTests {
     private let five = Array("01234".utf8)
 
@@ -18,14 +18,14 @@ import Testing
             let target = DownloadTarget.file(folder.file("f"))
             try folder.leavePart(five, "f", of: server.baseURL + "/f")
             server.script(path: "/f", uses: 3, [.reset])
-            // It is to begin anew, and does not come to that.
+            // It has to start again, and does not get that far.
             for options in [DownloadOptions(resumes: false), DownloadOptions(segments: 3)] {
                 _ = await fault { () throws(RequestError) in
                     try await agent.download(Get("/f"), to: target, options: options)
                 }
                 expectKept(folder)
             }
-            // Another file, that is not there.
+            // Another file, which does not exist.
             let other = await fault { () throws(RequestError) in
                 try await agent.download(Get("/status/404"), to: target)
             }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Ferry
 
-/// What answers mean, without a network.
+/// The meaning of responses, without a network.
 @Suite struct DownloadMachineTests {
     private typealias Machine = DownloadMachine
     private let rest = DownloadMachine.Question(offset: 5, validator: .entityTag("\"v1\""), total: 10)
@@ -18,11 +18,11 @@ import Testing
     @Test func aWholeFileBeginsAtZeroWhateverWasAsked() {
         for question in [Machine.Question(), rest] {
             #expect(answered(200, length: 10, to: question) == .take(from: 0, length: 10, total: 10))
-            // Also one that is as long as what is here.
+            // Also one that is as long as the local part.
             #expect(answered(200, length: 5, to: question) == .take(from: 0, length: 5, total: 5))
             #expect(answered(200, to: question) == .take(from: 0, length: nil, total: nil))
         }
-        // What is decoded on its way has no length that is known.
+        // A body that is decoded has no known length.
         #expect(
             answered(200, ["Content-Encoding": "gzip"], length: 10, to: rest) == .take(from: 0, length: nil, total: nil)
         )
@@ -76,7 +76,7 @@ import Testing
     @Test func whoContradictsHimselfIsNotAskedAgain() {
         #expect(answered(206, ["Content-Range": "bytes 5-9/10"], length: 50, to: rest) == .fail(.contradiction))
         #expect(answered(206, ["Content-Range": "bytes 5-9/10"], length: 4, to: rest) == .fail(.contradiction))
-        // And without a range to leave out there is nothing else to ask for.
+        // Without a range there is nothing else to request.
         #expect(
             answered(206, ["Content-Range": "bytes 5-9/10"], length: 5, to: Machine.Question()) == .fail(.otherRange))
         #expect(answered(206, to: Machine.Question()) == .fail(.unreadable))
@@ -90,7 +90,7 @@ import Testing
         #expect(answered(416, to: all, isAccepted: false) == .restart(.unsatisfiable))
         let other: Headers = ["Content-Range": "bytes */10", "ETag": "\"v2\""]
         #expect(answered(416, other, to: all, isAccepted: false) == .restart(.unsatisfiable))
-        // Whoever has not asked for a range has an error before him.
+        // Without a requested range this is an error.
         #expect(answered(416, ["Content-Range": "bytes */10"], to: .init(), isAccepted: false) == .other)
     }
 
@@ -116,7 +116,7 @@ import Testing
         #expect(
             answered(206, ["Content-Range": "bytes 0-3/10"], length: 4, to: first)
                 == .take(from: 0, length: 4, total: 10))
-        // There need not be so much.
+        // There may be fewer.
         #expect(
             answered(206, ["Content-Range": "bytes 0-2/3"], length: 3, to: first) == .take(from: 0, length: 3, total: 3)
         )
@@ -139,7 +139,7 @@ import Testing
                 == .lastModified(modified))
         #expect(ResumeValidator(["Last-Modified": modified, "Date": "Mon, 01 Jan 2024 00:00:59 GMT"]) == nil)
         #expect(ResumeValidator(["Last-Modified": modified]) == nil)
-        // A weak tag is not made good by a date (RFC 9110, 13.1.5).
+        // A date does not make up for a weak tag (RFC 9110, 13.1.5).
         #expect(
             ResumeValidator([
                 "ETag": "W/\"a\"", "Last-Modified": modified, "Date": "Mon, 01 Jan 2024 00:01:00 GMT",

@@ -25,7 +25,7 @@ import Testing
         #expect(metadata.received(10) == 2)
     }
 
-    /// By which a part is gone on with after an update.
+    /// Used to resume a part after an update.
     @Test func theFormStays() throws {
         let text = """
             {"segments":[{"end":4,"start":0,"written":4},{"end":9,"start":4,"written":1}],"total":9,"name":"f",
@@ -49,7 +49,7 @@ import Testing
         for length in 0..<good.count - 1 { #expect(DownloadMetadata(Array(good.prefix(length))) == nil) }
         #expect(DownloadMetadata(written { $0.name = "../x" }) == nil)
         #expect(DownloadMetadata(written { $0.total = -1 }) == nil)
-        // What an answer could not have brought in.
+        // Values that no response can have produced.
         for validator: ResumeValidator in [
             .entityTag("W/\"v\""), .entityTag("v"), .entityTag("\"a\r\nX: y\""), .entityTag(""),
             .lastModified("yesterday"),
@@ -74,7 +74,7 @@ import Testing
         #expect(rate.rate(500, now: second) == 0)
         for step in 1...10 { rate.count(500 + Int64(step) * 100, now: second * UInt64(1 + step)) }
         #expect(rate.rate(1500, now: second * 11) == 100)
-        // Nothing comes any more: it sinks.
+        // No more bytes arrive: it falls.
         #expect(rate.rate(1500, now: second * 16) < 60)
         for step in 11...20 { rate.count(1500, now: second * UInt64(1 + step)) }
         #expect(rate.rate(1500, now: second * 21) == 0)

@@ -27,11 +27,11 @@ struct Folder: ~Copyable {
         try Data(bytes).write(to: URL(fileURLWithPath: file(name)))
     }
 
-    /// What another run would find of `name`.
+    /// The part of `name` that another run would find.
     func part(_ name: String) -> [UInt8]? { bytes(name + ".ferry-part") }
     func hasMetadata(_ name: String) -> Bool { bytes(name + ".ferry-meta") != nil }
 
-    /// Leaves a part, as a run does that was cut off.
+    /// Leaves a part, like a run that was cut off.
     func leavePart(
         _ bytes: [UInt8], _ name: String, of url: String, tag: String? = "\"v1\"", total: Int64? = 10
     ) throws {
@@ -43,7 +43,7 @@ struct Folder: ~Copyable {
     }
 }
 
-/// Keeps what it is told.
+/// Records what it is told.
 final class Progresses: Sendable {
     private let list = Mutex<[DownloadProgress]>([])
     var all: [DownloadProgress] { list.withLock { $0 } }
@@ -54,7 +54,7 @@ extension LoopbackServer {
     /// The `Range` of each request for this path.
     func ranges(_ path: String) -> [String?] { requests.filter { $0.path == path }.map { $0.headers["Range"] } }
 
-    /// Answers a path with a head and a body as they are, each time.
+    /// Responds to a path with this head and body, each time.
     func answer(_ path: String, _ head: String, _ fields: String..., body: String) {
         let lines = (["HTTP/1.1 " + head] + fields).joined(separator: "\r\n")
         script(path: path, [.send(lines + "\r\n\r\n" + body), .serve])

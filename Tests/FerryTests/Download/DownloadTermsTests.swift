@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What a download keeps to: types, names, rates, and what it says of an earlier run.
+/// The terms of a download: types, names, rates, and resuming an earlier run.
 @Suite(.timeLimit(.minutes(1))) struct DownloadTermsTests {
     @Test func theContentTypeOfAPartIsCheckedToo() async throws {
         let folder = try Folder()
@@ -76,7 +76,7 @@ import Testing
             let file = try await agent.download(
                 Get("/bytes/18000"), to: .file(folder.file("f")), options: DownloadOptions(bytesPerSecond: 5000))
             let took = ContinuousClock.now - began
-            // What comes at once is paid for before the next: sixteen thousand bytes are three seconds.
+            // Bytes that arrive at once are paid for before the next: sixteen thousand take three seconds.
             #expect(file.length == 18_000 && took > .seconds(2) && took < .seconds(5), "\(took)")
         }
     }
@@ -94,7 +94,7 @@ import Testing
                     .send("Content-Length: 3\r\n\r\nabc"), .serve,
                 ])
             let directory = DownloadTarget.directory(folder.path)
-            // Of two that end at the same time each has a name, too.
+            // If two end at the same time, each gets a name, too.
             let paths = try await withThrowingTaskGroup(of: String.self) { group in
                 for path in ["/a", "/b", "/c"] {
                     group.addTask { try await agent.download(Get(path), to: directory).path }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Downloads that go well, and those that go on where one before them ended.
+/// Downloads that succeed, and those that resume an earlier one.
 @Suite(.timeLimit(.minutes(2))) struct DownloadTests {
     @Test(arguments: [0, 1, 100_000, 5_000_000])
     func theFileIsThereAndNothingElse(size: Int) async throws {
@@ -59,7 +59,7 @@ import Testing
                 break
             }
             let error = await started.error()
-            // On a quick machine all of it may have come first.
+            // On a fast machine all of it may have arrived first.
             guard error?.code == .cancelled, let part = folder.part("f"), part.count < 4_000_000 else { return }
             #expect(folder.hasMetadata("f") && folder.bytes("f") == nil)
             let file = try await agent.download(Get(path), to: .file(folder.file("f")))
@@ -181,7 +181,7 @@ import Testing
             }
             #expect(other?.code == .contentMismatch(.sha256))
             #expect(folder.names == ["f"], "what was the wrong file is not kept")
-            // Of 64 bytes, but not of digits.
+            // 64 bytes that are not digits.
             for digest in ["abc", String(repeating: "g", count: 64), String(repeating: "０", count: 21) + "0"] {
                 options.sha256 = digest
                 let senseless = await fault { () throws(RequestError) in
@@ -202,7 +202,7 @@ import Testing
             let file = try await agent.download(
                 Get("/redirect-to?url=\(url)%2Fbytes%2F1000"), to: .directory(folder.path))
             #expect(file.redirects.count == 1 && file.length == 1000)
-            // The connection breaks twice inside of the body, and each time only the rest is asked for.
+            // The connection breaks twice within the body, and each time only the rest is requested.
             for (from, to) in [(0, 400), (400, 700)] {
                 let head =
                     from == 0
@@ -238,12 +238,12 @@ import Testing
             var before: Int64 = -1
             while before != task.progress.received {
                 before = task.progress.received
-                try await Task.sleep(for: .milliseconds(300))  // past the time after which bytes are flushed
+                try await Task.sleep(for: .milliseconds(300))  // after the time at which bytes are flushed
             }
             if before < 60_000_000 { #expect(task.state == .running && started.calls == 0) }
             task.resume()
             #expect(try await started.file().length == 60_000_000)
-            // Not read: it would not fit into the memory that a flow may take.
+            // Not read: it would not fit into the memory of a flow.
             let attributes = try FileManager.default.attributesOfItem(atPath: folder.file("f"))
             #expect(attributes[.size] as? Int == 60_000_000)
         }

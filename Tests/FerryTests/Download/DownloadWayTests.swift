@@ -132,7 +132,7 @@ import Testing
             let all = progresses.all
             #expect(all.last?.received == 1_000_000 && all.last?.fraction == 1)
             #expect(all.map(\.received) == all.map(\.received).sorted() && all.allSatisfy { $0.total == 1_000_000 })
-            // Begin and end aside; the queue may be late with one and not with the next.
+            // Except start and end; the queue may be late with one and not with the next.
             let span = times.withLock { $0[$0.count - 1] - $0[0] }
             #expect(all.count >= 2 && all.count <= Int(span / .milliseconds(100)) + 3, "\(all.count) in \(span)")
             #expect(all.contains { $0.rate > 0 && $0.remaining != nil })
@@ -193,7 +193,7 @@ import Testing
                     continuation.finish()
                 }
             }
-            // Answered while it is sent: which comes first is the scheduler's doing.
+            // The response comes while it is sent: the order depends on the scheduler.
             for _ in 0..<50 {
                 let file = try await agent.download(request, to: .file(folder.file("f")))
                 #expect(file.length == 9000)

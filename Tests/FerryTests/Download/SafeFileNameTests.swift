@@ -37,7 +37,7 @@ import Testing
         #expect(wide?.utf8.count == 254 && wide?.allSatisfy { $0 == "é" } == true)
         let heap = SafeFileName.safe("a" + String(repeating: "\u{301}", count: 300) + ".txt")
         #expect(heap == "download.txt")
-        // What is cut off must not leave a name that is not safe itself: it would not be known again.
+        // A truncated name must be safe itself: otherwise it would not be found again.
         for ending in [" ", ".", "  .. ", "\u{3000}"] {
             let stem = String(repeating: "n", count: 255 - ending.utf8.count)
             let cut = SafeFileName.safe(stem + ending + "more and more of it")

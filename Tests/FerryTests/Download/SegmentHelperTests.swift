@@ -5,11 +5,11 @@ import Testing
 
 @testable import Ferry
 
-/// Those who load segments beside the lead, and those who do not.
+/// Helpers that load segments beside the lead, and those that do not.
 @Suite(.timeLimit(.minutes(1))) struct SegmentHelperTests {
     private let bytes = LoopbackServer.pattern(0..<9000)
 
-    /// The piece of nine thousand bytes that is asked for.
+    /// Responds with the requested range of nine thousand bytes.
     private func answer(_ request: LoopbackRequest) -> LoopbackResponse {
         let range = range(request)
         return LoopbackResponse(
@@ -23,7 +23,7 @@ import Testing
         return (ends.first ?? 0)...(ends.count > 1 ? ends[1] : 8999)
     }
 
-    /// Says something else each time it is asked.
+    /// Responds differently each time.
     private struct Keyed: Request {
         private static let count = Atomic<Int>(0)
         var path: String { "/f" }
@@ -53,7 +53,7 @@ import Testing
             let atOnce = Mutex((now: 0, most: 0))
             server.handle("GET", "/f") { request in
                 atOnce.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
-                // A helper would ask meanwhile.
+                // A helper would send a request meanwhile.
                 try? await Task.sleep(for: .milliseconds(100))
                 atOnce.withLock { $0.now -= 1 }
                 return answer(request)
@@ -136,7 +136,7 @@ import Testing
             two.minimumSegmentSize = 1000
             server.handle("GET", "/f") { request in
                 if request.headers["Range"].map({ $0 != "bytes=0-999" }) ?? true {
-                    // A piece also for who wants all of it.
+                    // A range even for a request of everything.
                     return LoopbackResponse(
                         status: 206, headers: ["ETag": "\"w\"", "Content-Range": "bytes 5-9/9000"],
                         body: Array(bytes[5...9]))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Ferry
 
-/// Files that are loaded in several parts at once.
+/// Files that are loaded in several segments at once.
 @Suite(.timeLimit(.minutes(2))) struct SegmentTests {
     private let four: DownloadOptions = {
         var options = DownloadOptions(segments: 4)
@@ -14,7 +14,7 @@ import Testing
         return options
     }()
 
-    /// Notes the ring of each transfer.
+    /// Records the queue of each transfer.
     private final class Rings: Transporting {
         private let base: any Transporting
         private let seen = Mutex<[PriorityRing]>([])
@@ -70,7 +70,7 @@ import Testing
             #expect(folder.names == ["f"] && file.resumedFrom == 0)
             let ranges = server.ranges(path).compactMap { $0 }.compactMap { ContentRange($0.asContentRange(size)) }
             let asked = ranges.compactMap(\.bytes).sorted { $0.lowerBound < $1.lowerBound }
-            // The first thousand tells of the rest, which is cut in four, if there are four thousands.
+            // The first thousand tells the size of the rest, which is split into four, if it is large enough.
             #expect(asked.count == (size < 5_000 ? 4 : 5) && server.requestCount == asked.count)
             #expect(asked.first == 0...999 && asked.last?.upperBound == Int64(size) - 1)
             for (one, next) in zip(asked, asked.dropFirst()) { #expect(one.upperBound + 1 == next.lowerBound) }
@@ -82,12 +82,12 @@ import Testing
     @Test func whatIsTooSmallOrCannotBeSplitIsNot() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
-            // A small file comes with the first question, and so does one that is not sent in pieces.
+            // A small file comes with the first request, and so does one without ranges.
             let (first, all) = ("bytes=0-999", String?.none)
             for (path, asked) in [
                 ("/bytes/1000", [first]), ("/bytes/1", [first]), ("/chunked/100000", [first]),
                 ("/gzip/100000", [first]),
-                // No other piece could be added to this one; and of nothing there is no piece.
+                // No other range could be added to this one; and an empty file has no range.
                 ("/bytes/100000?etag=W/%22x%22", [first, all]), ("/bytes/0", [first, all]),
             ] {
                 let before = server.requestCount
@@ -120,13 +120,13 @@ import Testing
             let file = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: four)
             #expect(file.length == 10_000 && folder.bytes("f") == LoopbackServer.pattern(0..<10_000))
             #expect(server.ranges("/f") == ["bytes=0-999"] && folder.names == ["f"])
-            // At a rate for one of four it would take too long.
+            // At the rate for one of four it would take too long.
             var slow = four
             slow.bytesPerSecond = 1_000_000
             _ = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: slow)
             #expect(server.ranges("/f").dropFirst() == ["bytes=0-999", nil] && folder.names == ["f"])
         }
-        // Nor is what comes from no network cut.
+        // A response without a network is not split, either.
         let stub = StubTransport(
             always: .response(
                 headers: ["ETag": "\"v\"", "Content-Length": "10000"], body: Array(repeating: 7, count: 10_000)))
@@ -141,7 +141,7 @@ import Testing
         try await withFlow { server, agent in
             let size = 40_000
             let bytes = LoopbackServer.pattern(0..<size)
-            // Of each segment half, and then the connection breaks.
+            // Half of each segment, and then the connection breaks.
             server.handle("GET", "/f") { request in
                 guard let range = request.headers["Range"].flatMap({ ContentRange($0.asContentRange(size))?.bytes })
                 else {
@@ -168,7 +168,7 @@ import Testing
                 let range = Int(segment.start)..<Int(segment.start + segment.written)
                 #expect(folder.part("f").map { Array($0[range]) } == Array(bytes[range]))
             }
-            // Each run gets further, as what broke off is asked for from where it broke off.
+            // Each run gets further, because a segment resumes where it broke off.
             var file: DownloadedFile?
             for _ in 0..<4 where file == nil {
                 do throws(RequestError) {
@@ -188,9 +188,9 @@ import Testing
             let (old, new) = (
                 Array(repeating: UInt8(ascii: "a"), count: 40_000), Array(repeating: UInt8(ascii: "b"), count: 40_000)
             )
-            // The one that asks for the last segment is sent another file, the only one from there on.
+            // The request for the last segment gets another file, which is the only one from then on.
             server.handle("GET", "/f") { request in
-                // Not before each of the four has asked for its segment, the one that leads too.
+                // Not before each of the four, including the lead, has requested its segment.
                 if request.headers["Range"].map({ !$0.hasPrefix("bytes=0-") }) ?? false {
                     try? await server.waitForRequests(5)
                 }
@@ -235,7 +235,7 @@ import Testing
 }
 
 extension String {
-    /// A `Range` of one piece in the form of the answer to it.
+    /// The response to a `Range`, in the right form.
     fileprivate func asContentRange(_ total: Int) -> String {
         replacingOccurrences(of: "bytes=", with: "bytes ") + (hasSuffix("-") ? "\(total - 1)" : "") + "/\(total)"
     }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the manual shows as code is code that is compiled.
+/// All code in the manual is compiled.
 @Suite struct DocumentationTests {
     private static let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
     private static let articles = root + "/Sources/Ferry/Documentation.docc"
@@ -23,7 +23,7 @@ import Testing
         return names.filter { $0.hasSuffix(".md") }.map { articles + "/" + $0 } + [root + "/README.md"]
     }
 
-    /// The fenced blocks of Swift, without their imports.
+    /// The fenced Swift blocks, without their imports.
     private static func blocks(of page: String) throws -> [String] {
         let lines = try String(contentsOfFile: page, encoding: .utf8).split(
             separator: "\n", omittingEmptySubsequences: false)
@@ -54,7 +54,7 @@ import Testing
         #expect(count > 40)
     }
 
-    /// The examples in the comments of public declarations: indented by four more, or fenced.
+    /// The examples in the comments of public declarations: indented by four more spaces, or fenced.
     private static func examples(of file: String) throws -> [String] {
         var examples: [String] = []
         var example: [Substring] = []
@@ -101,7 +101,7 @@ import Testing
         #expect(count > 0)
     }
 
-    /// Cells beyond those of its head are left out of a table in the built manual; a bar that is meant is `\\|`.
+    /// The built manual drops cells beyond those of a table's head; a literal bar is `\\|`.
     @Test func everyLineOfATableHasTheCellsOfItsHead() throws {
         for page in try Self.pages() {
             let lines = try String(contentsOfFile: page, encoding: .utf8).split(

@@ -6,7 +6,7 @@ import Testing
 
 /// Addresses that the policy forbids: row R41.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct AddressFaultTests {
-    /// Ways to write addresses that are not of the public internet.
+    /// Notations of addresses that are not of the public internet.
     static let hosts = [
         "127.0.0.1", "127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0x7f.1", "0", "0.0.0.0", "[::1]", "[::]",
         "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[64:ff9b::127.0.0.1]", "localhost", "LOCALHOST", "localhost.",
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// Answers the first request, as a server outside would.
+    /// Responds to the first request, like a server outside.
     private struct Outside: RequestInterceptor {
         let location: String
         func intercept(_ request: OutgoingRequest, of run: RunInfo) async throws -> InterceptedResponse? {
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test("R41: nor by a redirect from outside", arguments: hosts)
+    @Test("R41: no redirect from outside leads to one", arguments: hosts)
     func redirected(host: String) async throws {
         let inside = try LoopbackServer()
         try await expectFault(
@@ -56,7 +56,7 @@ import Testing
         #expect(inside.connectionCount == 0)
     }
 
-    @Test("R41: nor is it the name that counts, but the address it leads to", arguments: [false, true])
+    @Test("R41: the address decides, not the name", arguments: [false, true])
     func nameOfThisMachine(isRedirected: Bool) async throws {
         let inside = try LoopbackServer()
         let url = "http://outside.inside.test:\(inside.port)/hello?\(Canary.query)"
@@ -73,7 +73,7 @@ import Testing
         #expect(inside.connectionCount == 0)
     }
 
-    @Test("where nobody asks for public addresses, such a name leads there")
+    @Test("without the address policy such a name is connected to")
     func nameOfThisMachineWhereItIsAllowed() async throws {
         let inside = try LoopbackServer()
         try await expectAnswer(
@@ -84,7 +84,7 @@ import Testing
         #expect(inside.requestCount == FaultSetup().plays.count)
     }
 
-    @Test("R41: a connection that is kept is no way around it", arguments: Play.allCases)
+    @Test("R41: a kept connection does not bypass the policy", arguments: Play.allCases)
     func keptConnection(play: Play) async throws {
         for host in ["127.0.0.1", "localhost"] {
             try await withFlow { server, agent in
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test("R41: the configuration's policy holds for requests that say nothing, and is not widened by a redirect")
+    @Test("R41: the configuration's policy applies by default, and a redirect does not relax it")
     func ofTheConfiguration() async throws {
         let inside = try LoopbackServer()
         try await withFlow(next: .nowhere) {

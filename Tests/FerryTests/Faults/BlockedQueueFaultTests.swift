@@ -6,8 +6,8 @@ import Testing
 
 @testable import Ferry
 
-/// Row R117: code of the application's blocks the agent's processing queue, or a report, and other runs end in time all
-/// the same. It is let go only when they have: a run that waits for it ends at the suite's limit.
+/// Row R117: code of the application blocks the agent's processing queue, or a report, and other runs end in time all
+/// the same. It is released only afterwards: a run that waits for it ends at the suite's limit.
 @Suite(.timeLimit(.minutes(1)), .faultTable) struct BlockedQueueFaultTests {
     /// Blocks the processing queue from the end of its run on.
     private struct Blocking: Request {
@@ -24,7 +24,7 @@ import Testing
         case plain, upload, download, stream, batch, chain
     }
 
-    /// One run that its server never answers, with a report where there may be one.
+    /// One run without a response, with a report if possible.
     private func run(
         _ kind: Kind, by agent: NetworkAgent, _ folder: String, deadline: Duration?,
         report: @escaping @Sendable () -> Void = {}
@@ -71,20 +71,20 @@ import Testing
         server.stop()
     }
 
-    @Test("R117: deadlines are kept while the processing queue is blocked", arguments: Kind.allCases)
+    @Test("R117: deadlines take effect while the processing queue is blocked", arguments: Kind.allCases)
     func deadlines(kind: Kind) async throws {
         let folder = try Folder()
         try await withBlockedQueue { _, agent in
             let began = ContinuousClock.now
             let error = await run(kind, by: agent, folder.path, deadline: .milliseconds(300))
             let took = ContinuousClock.now - began
-            // The loop counts in whole milliseconds, and may begin to within one.
+            // The loop counts in whole milliseconds, and may start within one.
             #expect(error?.code == .timeout(.deadline) && took > .milliseconds(298), "\(took) \(error as Any)")
             #expect(took < FaultSetup().bound || !ProcessHoldings.isAlone, "\(took)")
         }
     }
 
-    @Test("R117: so are cancels", arguments: Kind.allCases)
+    @Test("R117: cancels take effect while the processing queue is blocked", arguments: Kind.allCases)
     func cancels(kind: Kind) async throws {
         let folder = try Folder()
         let path = folder.path
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("R117: and what succeeds is reported to its end, before it returns")
+    @Test("R117: a success is fully reported before it returns")
     func reports() async throws {
         let folder = try Folder()
         try await withBlockedQueue { server, agent in
@@ -118,9 +118,11 @@ import Testing
         }
     }
 
-    @Test("R117: a run's own report that blocks holds up neither its deadline nor its cancel", arguments: Kind.allCases)
+    @Test(
+        "R117: a progress report that blocks delays neither the run's deadline nor its cancel", arguments: Kind.allCases
+    )
     func ownReport(kind: Kind) async throws {
-        // These tell nothing before their end.
+        // These report nothing before their end.
         if [.plain, .stream, .download].contains(kind) { return }
         let folder = try Folder()
         let path = folder.path

@@ -3,10 +3,10 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// Bodies that are not there, too large or damaged: rows R13 and R27 to R31.
+/// Missing, oversized or damaged bodies: rows R13 and R27 to R31.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct BodyFaultTests {
     @Test(
-        "R13: an answer that has no body has none, whatever it announces",
+        "R13: a response that cannot have a body has none, whatever it announces",
         arguments: ["204 No Content", "304 Not Modified"],
         ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", ""])
     func bodyless(status: String, fields: String) async throws {
@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(
-        "R13: nor has the answer to HEAD",
+        "R13: the response to HEAD has no body, whatever it announces",
         arguments: ["", "hello", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"])
     func headRequest(body: String) async throws {
         for fields in [
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(
-        "R27: a bomb is stopped at the bound",
+        "R27: a decompression bomb is stopped at the limit",
         arguments: ["/gzip/200000000", "/deflate/200000000", "/br/200000000", "/zstd/200000000"])
     func bomb(path: String) async throws {
         try await expectFault([], .responseTooLarge, .body) {
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(
-        "R27: the bound is on what is delivered, to the byte",
+        "R27: the limit applies to delivered bytes, exactly",
         arguments: ["/gzip/100000", "/bytes/100000", "/chunked/100000", "/until-close/100000"])
     func exactBound(path: String) async throws {
         try await expectAnswer(
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("R28: chunks are bounded though nobody announces their sum")
+    @Test("R28: chunks are limited although nobody announces their sum")
     func chunkedBound() async throws {
         try await expectFault([], .responseTooLarge, .body) {
             $0.path = "/chunked/8192"
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("R28: an endless body is bounded by the request, and in memory by the configuration")
+    @Test("R28: an endless body is limited by the request, and in memory by the configuration")
     func endlessBody() async throws {
         let script: LoopbackScript = [.expectHead, .send(head()), .pattern(bytes: 1_000_000_000), .close]
         try await expectFault(script, .responseTooLarge, .body) { $0.probe.maxBodyBytes = 4_000_000 }
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("R28: an announced length beyond the bound is refused before the body comes")
+    @Test("R28: an announced length above the limit is refused before the body arrives")
     func announcedBound() async throws {
         let head = head("200 OK", "Content-Length: 1001\r\n")
         try await expectFault(
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(
-        "R30: a compressed stream cut short is no body, though its length agrees",
+        "R30: a truncated compressed stream is an error, even if its length agrees",
         arguments: [
             "/gzip/100000?cut=1", "/deflate/100000?cut=1", "/deflate/100000?cut=1&raw=1", "/gzip/50?cut=1",
             "/gzip/4000000?cut=1", "/br/100000?cut=1", "/zstd/100000?cut=1", "/zstd/50?cut=1",
@@ -112,7 +112,7 @@ import Testing
         try await expectFault([], .contentDecoding(.truncated), .body) { $0.ask(target) }
     }
 
-    @Test("R30: one byte less is enough, and one byte alone")
+    @Test("R30: one missing byte is enough, and so is a single byte")
     func truncatedByOne() async throws {
         let gzip = Gzip.hello
         for count in [1, 2, 9, 10, gzip.count - 8, gzip.count - 1] {
@@ -124,7 +124,7 @@ import Testing
     }
 
     @Test(
-        "R31: a damaged stream is no body",
+        "R31: a damaged stream is an error",
         arguments: [
             "/gzip/100000?corrupt=1", "/deflate/100000?corrupt=1", "/br/100000?corrupt=1", "/zstd/100000?corrupt=1",
         ])
@@ -132,7 +132,7 @@ import Testing
         try await expectFault([], .contentDecoding(.corrupt), .body) { $0.ask(target) }
     }
 
-    @Test("R31: no damaged byte of a gzip stream passes as the body")
+    @Test("R31: no damaged byte of a gzip stream is delivered as the body")
     func everyDamagedByte() async throws {
         let agent = NetworkAgent()
         let server = try LoopbackServer()
@@ -143,8 +143,8 @@ import Testing
             server.script(path: "/\(index).", [.send(head("200 OK", fields)), .sendBytes(gzip), .serve])
             do throws(RequestError) {
                 let reply = try await agent.send(Get(server.baseURL + "/\(index)."))
-                // Time, system and extra flags are not checked (RFC 1952, 2.3.1), nor is what fills the last byte of
-                // the stream, nine before the end.
+                // Time, system and extra flags are not checked (RFC 1952, 2.3.1), nor is the padding in the last byte
+                // of the stream, nine before the end.
                 #expect(reply.text == "Hello, gzip", "byte \(index)")
                 #expect((4...9).contains(index) || index == gzip.count - 9, "byte \(index)")
             } catch {
@@ -155,7 +155,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R31: what follows the stream is damage too, unless it is a stream")
+    @Test("R31: bytes after the stream are an error, unless they are another stream")
     func trailingBytes() async throws {
         for (more, code) in [
             ("garbage", RequestError.Code.contentDecoding(.corrupt)), ("\u{1f}", .contentDecoding(.truncated)),
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    @Test("R31: text that claims to be gzip is damaged; no body at all is none")
+    @Test("R31: text declared as gzip is an error; an empty body is none")
     func notCompressed() async throws {
         try await expectFault(
             [.expectHead, .send(answer(Canary.body, "Content-Encoding: gzip\r\n")), .serve], .contentDecoding(.corrupt),
@@ -183,7 +183,7 @@ import Testing
 }
 
 extension FaultSetup {
-    /// Asks for a target with a query of its own.
+    /// Requests a target with a query of its own.
     fileprivate mutating func ask(_ target: String) {
         let parts = target.split(separator: "?", maxSplits: 1)
         path = String(parts[0])
@@ -192,7 +192,7 @@ extension FaultSetup {
 
     fileprivate mutating func zeros() { query = "zeros=1" }
 
-    /// The bound of the configuration is one on bodies in memory. Not noted as omitted: the request's own is played
+    /// The configuration's limit is for bodies in memory. Not noted as omitted: the request's own limit is played
     /// there.
     fileprivate mutating func isHeldInMemory() { forms = [.buffered] }
 }

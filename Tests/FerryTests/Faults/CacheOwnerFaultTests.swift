@@ -4,8 +4,8 @@ import Testing
 
 @testable import Ferry
 
-/// Responses that credentials led to, which the key of the cache does not show. A redirect drops the credentials, and
-/// its target is still the answer to one user.
+/// Responses that depend on credentials which the cache's key does not contain. A redirect drops the credentials, but
+/// its target is still the response for one user.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct CacheOwnerFaultTests {
     private let bench = CacheBench()
 
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    /// An agent that keeps in the directory of all, before a server.
+    /// An agent with a cache in the shared directory, before a server.
     private func agent(
         _ server: LoopbackServer, _ change: (inout NetworkConfiguration) -> Void = { _ in }
     ) -> NetworkAgent {
@@ -25,7 +25,7 @@ import Testing
         return NetworkAgent(configuration: configuration)
     }
 
-    /// The user's run, then those of others with the same request: none of them is told what the user was.
+    /// The user's run, then those of others with the same request: none of them gets the user's response.
     private func expectNoHitForOthers(
         _ server: LoopbackServer, _ request: Kept = Kept(), sourceLocation: SourceLocation = #_sourceLocation,
         _ change: (inout NetworkConfiguration) -> Void
@@ -45,7 +45,7 @@ import Testing
         server.stop()
     }
 
-    /// Where the redirects of these tests end.
+    /// The target of the redirects in these tests.
     private func elsewhere() throws -> LoopbackServer {
         let server = try LoopbackServer()
         server.handle("/mine") { _ in LoopbackResponse(text: "of the user") }
@@ -56,7 +56,7 @@ import Testing
         LoopbackResponse(status: 302, headers: ["Location": server.baseURL + "/mine"])
     }
 
-    @Test("R112: behind a challenge of the server's and a redirect to another origin")
+    @Test("R112: after a server's challenge and a redirect to another origin")
     func challenge() async throws {
         let (server, second) = (try LoopbackServer(), try elsewhere())
         server.handle("/x") { request in
@@ -67,7 +67,7 @@ import Testing
         #expect(second.requests.allSatisfy { $0.headers["Authorization"] == nil })
     }
 
-    @Test("R112: behind a challenge of the second origin's, of a request with a digest for the first")
+    @Test("R112: after a challenge of the second origin, with a digest for the first")
     func challengeBehindRedirect() async throws {
         let (server, second) = (try LoopbackServer(), try LoopbackServer())
         server.handle("/x") { _ in Self.redirect(to: second) }
@@ -79,7 +79,7 @@ import Testing
         try await expectNoHitForOthers(server, request) { $0.credentialProvider = Provider() }
     }
 
-    @Test("R112: behind a challenge of a proxy's, and a redirect past it")
+    @Test("R112: after a proxy's challenge and a redirect that bypasses the proxy")
     func proxyChallenge() async throws {
         let (proxy, second) = (try LoopbackServer(), try elsewhere())
         proxy.handle("/x") { request in
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("R112: with a token in a field that nobody declared as a secret, and a redirect to another origin")
+    @Test("R112: with a token in a field that was not declared secret, and a redirect to another origin")
     func token() async throws {
         let (server, second) = (try LoopbackServer(), try elsewhere())
         server.handle("/x") { request in
@@ -105,7 +105,7 @@ import Testing
         #expect(second.requests.allSatisfy { $0.headers["X-Session"] == nil })
     }
 
-    @Test("R112: with a secret of an adapter's, and a redirect to another origin")
+    @Test("R112: with a secret from an adapter, and a redirect to another origin")
     func adapter() async throws {
         struct Signing: RequestAdapter {
             func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws {
@@ -133,7 +133,7 @@ import Testing
         try await expectNoHitForOthers(server) { $0.keepsCookies = true }
     }
 
-    @Test("R112: without credentials a redirect to another origin is kept, by this very look")
+    @Test("R112: without credentials a redirect to another origin is stored, by the same check")
     func nobodys() async throws {
         let (server, second) = (try LoopbackServer(), try elsewhere())
         server.handle("/x") { _ in Self.redirect(to: second) }

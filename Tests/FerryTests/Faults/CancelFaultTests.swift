@@ -8,7 +8,7 @@ import Testing
 
 /// Row R71: a run cancelled in each of its phases.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct CancelFaultTests {
-    /// Starts a run in every form and way, cancels it when `isThere` returns, and looks at what comes of it.
+    /// Starts a run in every form and way, cancels it when `isThere` returns, and checks the outcome.
     private func expectCancelled(
         _ script: LoopbackScript, _ phases: RequestPhase..., processed: Bool, attempts: Int,
         sourceLocation: SourceLocation = #_sourceLocation, setUp: (inout FaultSetup) throws -> Void = { _ in },
@@ -16,7 +16,7 @@ import Testing
     ) async throws {
         var setup = FaultSetup()
         try setUp(&setup)
-        // One place only: the next request shows that it was given free.
+        // One slot only: the next request shows that it was freed.
         setup.configuration.limits.maxConcurrentTransfers = 1
         setup.ends(within: .milliseconds(50))
         let expected = ExpectedFault(code: .cancelled, phases: Set(phases), processed: processed, attempts: attempts)
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test("R71: before it is started: nothing reaches the server")
+    @Test("R71: before the start: nothing reaches the server")
     func beforeStart() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent()
@@ -77,9 +77,9 @@ import Testing
         #expect(runs.allSatisfy { $0.callback.count == $0.expectedCallbacks })
     }
 
-    @Test("R71: while its name is looked up, by a resolver that hangs on")
+    @Test("R71: during a lookup by a resolver that hangs")
     func lookingUp() async throws {
-        // All of it ends, the agent included, while the lookup does not.
+        // Everything ends, including the agent, but not the lookup.
         defer { resolver_release() }
         try await expectCancelled([], .dns, processed: false, attempts: 0) {
             $0.host = "name.held.test"
@@ -90,14 +90,14 @@ import Testing
         #expect(resolver_held() == 1)
     }
 
-    @Test("R71: of many who wait for a name one is cancelled; it ends alone, and the rest when the name is known")
+    @Test("R71: one of many that wait for a name ends alone; the rest end when the name is known")
     func oneOfManyLookingUp() async throws {
         let agent = NetworkAgent()
         let outcomes = (0..<10).map { _ in Outcome<Response>() }
         let tasks = outcomes.map { agent.start(Probe(path: "http://many.held.test/"), completion: $0.take) }
         let awaited = Task { await agent.result(Probe(path: "http://many.held.test/")) }
         #expect(await eventually { agent.core.transport.statistics.resolving == 11 && resolver_held() == 1 })
-        // They have their places, and are counted once.
+        // They were admitted, and are counted once.
         #expect(agent.statistics.waiting == 0 && agent.statistics.running == 11)
         tasks[4].cancel()
         awaited.cancel()
@@ -112,7 +112,7 @@ import Testing
         #expect(outcomes.allSatisfy { $0.count == 1 })
     }
 
-    @Test("R71: while it connects")
+    @Test("R71: while connecting")
     func connecting() async throws {
         try await expectCancelled([], .connect, processed: false, attempts: 0) {
             $0.server.accepting = .none
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("R71: in the TLS handshake")
+    @Test("R71: during the TLS handshake")
     func handshake() async throws {
         let certificate = try ServerCertificate()
         try await expectCancelled([.stallHandshake], .tls, processed: false, attempts: 0) {
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("R71: while it is sent")
+    @Test("R71: while sending")
     func sending() async throws {
         try await expectCancelled(
             [.expectHead, .expectBytes(100_000), .mark("begun"), .stopReading], .send, processed: true, attempts: 1
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("R71: while it waits for the head", arguments: [HTTPMethod.get, .post])
+    @Test("R71: while waiting for the head", arguments: [HTTPMethod.get, .post])
     func waiting(method: HTTPMethod) async throws {
         try await expectCancelled(
             [.expectHead, .expectBody, .mark("asked"), .keepOpen], .waitingHead, processed: true, attempts: 1
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test(
-        "R71: inside the head, and inside the body",
+        "R71: within the head, and within the body",
         arguments: ["HTTP/1.1 200 OK\r\nX: y\r\n", head("200 OK", "Content-Length: 10\r\n") + "abc"])
     func reading(text: String) async throws {
         try await expectCancelled(
@@ -174,11 +174,11 @@ import Testing
         }
     }
 
-    @Test("R71: in the middle of a body that keeps coming")
+    @Test("R71: within a body that keeps arriving")
     func streaming() async throws {
         try await expectCancelled(
-            // More than the sockets hold before the mark, and not too much to be collected before a cancel that is
-            // late.
+            // More than the sockets hold before the mark, but not so much that it takes long to collect before a late
+            // cancel.
             [
                 .expectHead, .send(head()), .pattern(bytes: 14_000_000), .mark("begun"), .pattern(bytes: 6_000_000),
                 .keepOpen,
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test("R71: after its end it is nothing")
+    @Test("R71: a cancel after the end has no effect")
     func afterEnd() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent()
@@ -203,7 +203,7 @@ import Testing
         #expect(outcome.count == 1)
     }
 
-    @Test("R71: all of a tag, and all, each with its one result")
+    @Test("R71: cancelling a tag, and everything: one result for each run")
     func many() async throws {
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .mark("held"), .keepOpen])

@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// No name, no connection: rows R49 to R53.
+/// Failing names and connections: rows R49 to R53.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ConnectFaultTests {
     @Test("R49: a closed port is refused at once", arguments: [HTTPMethod.get, .post])
     func refused(method: HTTPMethod) async throws {
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test("R49: so is one behind a name")
+    @Test("R49: a closed port behind a name is refused at once")
     func refusedByName() async throws {
         try await expectFault([], .connect(.refused), .connect, processed: false, attempts: 1) {
             $0.server.accepting = .refused
@@ -24,10 +24,12 @@ import Testing
         }
     }
 
-    @Test("R49: where no way leads is told apart", arguments: ["http://[fe80::1]:1/", "http://255.255.255.255:1/"])
+    @Test(
+        "R49: an unreachable network is reported as such",
+        arguments: ["http://[fe80::1]:1/", "http://255.255.255.255:1/"])
     func unreachable(url: String) async throws {
         try await withFlow { _, agent in
-            // Not noted for the table: the finer cause is the machine's.
+            // Not noted for the table: the finer cause depends on the machine.
             for result in await agent.resultsOfBothWays(Probe(path: url + "?" + Canary.query)) {
                 let error = try #require(result.error)
                 #expect(.connect ~= error && !error.mayHaveBeenProcessed && error.attempts == 1, "\(error)")
@@ -37,7 +39,8 @@ import Testing
     }
 
     @Test(
-        "R50: a name that cannot be is not found", arguments: ["x.invalid", "a.b.c.invalid", "X.INVALID", "x.invalid."])
+        "R50: a name that cannot exist is not found",
+        arguments: ["x.invalid", "a.b.c.invalid", "X.INVALID", "x.invalid."])
     func unknownName(host: String) async throws {
         try await expectFault([], .dns(.notFound), .dns, processed: false, attempts: 1, received: 0) {
             $0.probe.path = "http://\(Canary.userInfo)\(host)/?\(Canary.query)"
@@ -45,7 +48,7 @@ import Testing
         }
     }
 
-    @Test("R50: the cause is the name's, however many wait and whatever their timeouts")
+    @Test("R50: the error is the name's, however many runs wait and whatever their timeouts")
     func unknownNameForMany() async throws {
         var configuration = NetworkConfiguration()
         configuration.limits.maxConcurrentTransfers = 2
@@ -58,7 +61,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R52: a port that does not answer is a timeout of the connection", arguments: [true, false])
+    @Test("R52: a port that does not respond is a connect timeout", arguments: [true, false])
     func connectTimeout(isOwn: Bool) async throws {
         try await expectFault([], .timeout(.connect), .connect, processed: false, attempts: 1, received: 0) {
             $0.server.accepting = .none
@@ -69,7 +72,7 @@ import Testing
         }
     }
 
-    @Test("R52: the total time and the deadline bound it too")
+    @Test("R52: the total timeout and the deadline apply, too")
     func otherBounds() async throws {
         try await expectFault([], .timeout(.total), .connect, processed: false, attempts: 1) {
             $0.server.accepting = .none
@@ -102,7 +105,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R53: a name whose other address is refused is served")
+    @Test("R53: a name is reached although one of its addresses refuses")
     func firstAddress() async throws {
         try await expectAnswer(setUp: {
             $0.host = "localhost"
@@ -113,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("R53: an address that is refused is no fault while another of the name serves", arguments: Play.allCases)
+    @Test("R53: a refused address is not reported while another one works", arguments: Play.allCases)
     func secondAddress(play: Play) async throws {
         try await withFlow { _, agent in
             let (server, refusing) = try serverOnIPv6Only()
@@ -127,7 +130,7 @@ import Testing
         }
     }
 
-    /// The same port is kept on 127.0.0.1, so that nobody else serves there.
+    /// The same port is reserved on 127.0.0.1, so that no other server uses it.
     private func serverOnIPv6Only() throws -> (LoopbackServer, LoopbackServer) {
         var options = LoopbackServer.Options()
         options.address = "::1"
@@ -140,7 +143,7 @@ import Testing
         }
     }
 
-    @Test("R53: an address is a host, IPv6 in brackets")
+    @Test("R53: an address is accepted as a host, IPv6 in brackets")
     func literals() async throws {
         var options = LoopbackServer.Options()
         options.address = "::1"

@@ -3,14 +3,14 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// Connections that end too early or say too much: rows R16 to R21.
+/// Connections that end too early or send too much: rows R16 to R21.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ConnectionFaultTests {
-    @Test("R16: a connection closed without a byte may still have done its work")
+    @Test("R16: a request may have been processed if the connection closes without a byte")
     func closedWithoutAnswer() async throws {
         try await expectFault([.expectHead, .close], .connectionClosed, .waitingHead, received: 0)
     }
 
-    @Test("R16: so may one that promised to go on")
+    @Test("R16: also after the server has sent 100 Continue")
     func closedAfterContinue() async throws {
         let promise = "HTTP/1.1 100 Continue\r\n\r\n"
         try await expectFault(
@@ -18,13 +18,15 @@ import Testing
     }
 
     @Test(
-        "R16: a head cut short is no head",
+        "R16: a truncated head is an error",
         arguments: ["H", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\nX: y", "HTTP/1.1 200 OK\r\nX: y\r\n"])
     func headCutShort(text: String) async throws {
         try await expectFault([.expectHead, .send(text), .close], .connectionClosed, .waitingHead, .head)
     }
 
-    @Test("R16: the same over TLS, with and without close_notify", arguments: [LoopbackScript.Step.close, .drop])
+    @Test(
+        "R16: a truncated head is an error over TLS, with and without close_notify",
+        arguments: [LoopbackScript.Step.close, .drop])
     func closedWithoutAnswerTLS(end: LoopbackScript.Step) async throws {
         let certificate = try ServerCertificate()
         try await expectFault([.expectHead, end], .connectionClosed, .waitingHead) {
@@ -33,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("R17: a body that ends with its connection is an answer, and says so", arguments: [0, 3, 1_000_000])
+    @Test("R17: a body that ends with its connection is accepted, and marked so", arguments: [0, 3, 1_000_000])
     func untilClose(size: Int) async throws {
         try await expectAnswer(
             [.expectHead, .send(head()), .pattern(bytes: size), .close], setUp: { $0.keeps = false }
@@ -44,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("R17: bodies with a length or chunks are exact")
+    @Test("R17: bodies with a length or chunks are not marked so")
     func exactBodies() async throws {
         for script: LoopbackScript in [
             [.expectHead, .send(answer("abc")), .close], [.expectHead, .send(answer("abc")), .serve],
@@ -58,7 +60,7 @@ import Testing
     }
 
     @Test(
-        "R18: a reset instead of the end is no end",
+        "R18: a reset instead of the end is an error",
         arguments: ["", "Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n"])
     func resetInBody(fields: String) async throws {
         let body = fields.hasPrefix("Transfer") ? "3\r\nabc\r\n" : "abc"
@@ -66,15 +68,15 @@ import Testing
             [.expectHead, .send(head("200 OK", fields) + body), .reset], .connectionReset, .body, .waitingHead)
     }
 
-    @Test("R18: a reset before any byte is one too")
+    @Test("R18: a reset before any byte is an error")
     func resetBeforeHead() async throws {
         try await expectFault([.expectHead, .reset], .connectionReset, .waitingHead, received: 0)
     }
 
-    @Test("R20: what follows a whole answer is nobody's answer", arguments: [1, 2, 50])
+    @Test("R20: bytes after a whole response never become a response", arguments: [1, 2, 50])
     func excess(count: Int) async throws {
         let poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"
-        // In one piece: what comes only after the next request has left is an answer like any other.
+        // In one piece: bytes that arrive after the next request was sent count as its response.
         let whole = answer("good") + String(repeating: poison, count: count)
         try await expectAnswer([.expectHead, .send(whole), .serve]) { response, server in
             #expect(response.text == "good")
@@ -82,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("R20: nor are a few stray bytes", arguments: ["\r\n", "x", "HTTP/1.1 200 OK\r\n", "0\r\n\r\n"])
+    @Test("R20: nor do a few stray bytes", arguments: ["\r\n", "x", "HTTP/1.1 200 OK\r\n", "0\r\n\r\n"])
     func strayBytes(text: String) async throws {
         try await expectAnswer([.expectHead, .send(answer("good") + text), .serve]) { response, server in
             #expect(response.text == "good")
@@ -90,7 +92,7 @@ import Testing
     }
 
     @Test(
-        "R21: what comes on an idle connection never becomes an answer",
+        "R21: bytes on an idle connection never become a response",
         arguments: [
             "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", "HTTP/1.1 200 OK\r\n", "x", "\r\n",
             "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
@@ -98,7 +100,7 @@ import Testing
     func poisonedQueue(poison: String, overTLS: Bool) async throws {
         var options = LoopbackServer.Options()
         if overTLS { options.certificate = try ServerCertificate() }
-        // Each form is the first to ask after the poison.
+        // Each form sends the first request after the poison.
         for play in Play.allCases {
             try await withFlow(server: options) { server, agent in
                 server.script(
@@ -118,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("R21: many connections poisoned at once give each request its own answer")
+    @Test("R21: after many connections are poisoned at once each request gets its own response")
     func manyPoisoned() async throws {
         let server = try LoopbackServer()
         server.install(

@@ -3,18 +3,18 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
-/// I2 for what only the whole process can tell: descriptors and threads. In a process of its own, as the other tests
-/// open some meanwhile.
+/// Invariant I2 for what only the whole process shows: descriptors and threads. In a process of its own, because other
+/// tests open some meanwhile.
 @Suite(.timeLimit(.minutes(3))) struct DescriptorTests {
     @Test func descriptorsAndThreadsAreBackAfterEveryFault() async {
         await #expect(processExitsWith: .success) {
-            // Once before counting: what the runtime opens for itself stays.
+            // Once before counting: descriptors that the runtime opens for itself stay open.
             try await everyFault()
             let before = count("/proc/self/fd")
             for _ in 0..<5 { try await everyFault() }
             #expect(
                 await eventually { count("/proc/self/fd") <= before }, "\(count("/proc/self/fd")), \(before) before")
-            // Workers of the runtime come and go; a loop of each agent that stayed would be 100.
+            // Workers of the runtime come and go; one loop left by each agent would be 100.
             let threads = count("/proc/self/task")
             #expect(threads < 40, "\(threads) threads")
         }
@@ -41,7 +41,7 @@ import Testing
     }
 }
 
-/// Some of all areas, each through an agent of its own.
+/// Some cases of all areas, each with an agent of its own.
 private func everyFault() async throws {
     let certificate = try ServerCertificate(.expired)
     try await play([.expectHead, .send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .close])
@@ -89,7 +89,7 @@ private func count(_ directory: String) -> Int {
     (try? FileManager.default.contentsOfDirectory(atPath: directory).count) ?? .max
 }
 
-/// The most that was ever resident, in bytes.
+/// The peak of resident memory, in bytes.
 private func peakMemory() -> Int {
     let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
     let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }

@@ -3,12 +3,12 @@ import Testing
 
 @testable import Ferry
 
-/// A response, and what both engines make of it.
+/// A response, and its outcome on both engines.
 struct EngineCase: Sendable, CustomTestStringConvertible {
     let name: String
     let steps: [LoopbackScript.Step]
     let outcome: String
-    /// What libcurl's engine makes of it, where that is something else.
+    /// The outcome on libcurl's engine, if different.
     let libcurl: String?
     var request = Full(path: "/fault")
 

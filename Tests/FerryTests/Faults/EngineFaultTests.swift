@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Rows R125 to R127: what an engine that reads HTTP/1.1 by itself can do wrong. Both engines play them.
+/// Rows R125 to R127: possible errors of an engine that parses HTTP/1.1 itself. Both engines are tested.
 @Suite(.timeLimit(.minutes(3)), .faultTable) struct EngineFaultTests {
     static let engines: [TransferEngine] = [.libcurl, .automatic]
 
@@ -28,7 +28,7 @@ import Testing
 
     // MARK: R125
 
-    @Test("R125: how a response is split does not matter", arguments: engines, [false, true])
+    @Test("R125: the result does not depend on how a response is split", arguments: engines, [false, true])
     func splits(engine: TransferEngine, secure: Bool) async throws {
         let chunked =
             "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nX-A: b\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -48,7 +48,8 @@ import Testing
     }
 
     @Test(
-        "R125: bytes behind a response are nobody's, and its connection is closed", arguments: engines, [false, true])
+        "R125: bytes after a response belong to no request, and its connection is closed", arguments: engines,
+        [false, true])
     func bytesBehindTheEnd(engine: TransferEngine, secure: Bool) async throws {
         let first = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst"
         for poison in ["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", "x", "\r\n"] {
@@ -62,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("R125: bytes that come before the request are not its response", arguments: engines, [false, true])
+    @Test("R125: bytes that arrive before the request are not its response", arguments: engines, [false, true])
     func bytesBeforeTheRequest(engine: TransferEngine, secure: Bool) async throws {
         try await withServer(engine, secure: secure) { server, agent in
             server.script(
@@ -80,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "R125: a reader that pauses gets every byte, also of those that TLS holds", arguments: engines, [false, true])
+        "R125: a reader that pauses gets every byte, including those that TLS holds", arguments: engines, [false, true])
     func pausedReader(engine: TransferEngine, secure: Bool) async throws {
         try await withServer(engine, secure: secure) { server, agent in
             for size in [10, 16_383, 16_384, 16_385, 300_000] {
@@ -96,7 +97,7 @@ import Testing
         }
     }
 
-    @Test("R125: a request takes the connection that is free first, not the one that is made for it")
+    @Test("R125: a request takes the first free connection, not the one dialed for it")
     func lateBinding() async throws {
         try await withServer(.automatic, secure: true) { server, agent in
             server.script(connection: 2, [.stallHandshake])
@@ -113,8 +114,8 @@ import Testing
 
     // MARK: R126
 
-    /// Where they differ, the manual says so and why.
-    @Test("R126: both engines tell of broken responses alike", arguments: EngineCase.all)
+    /// If they differ, the manual says so and why.
+    @Test("R126: both engines report broken responses alike", arguments: EngineCase.all)
     func sameOutcome(of broken: EngineCase) async throws {
         var told: [String] = []
         for engine in Self.engines {
@@ -140,7 +141,7 @@ import Testing
 
     // MARK: R127
 
-    @Test("R127: a thousand connections at work, some reset, some cancelled: one result each", arguments: engines)
+    @Test("R127: a thousand running connections, some reset, some cancelled: one result each", arguments: engines)
     func manyAtWork(engine: TransferEngine) async throws {
         let count = 1_000
         let before = openDescriptorCount()
@@ -176,7 +177,7 @@ import Testing
             #expect(
                 ends.count { $0.hasPrefix("connectionReset ") } == count * 3 / 10,
                 "\(Set(ends.filter { !$0.hasPrefix("200") }))")
-            // The loop publishes its figures at the end of a turn, behind the last result.
+            // The loop publishes its figures at the end of a turn, after the last result.
             #expect(await eventually { agent.statistics.running == 0 && agent.statistics.waiting == 0 })
         }
         #expect(await eventually { openDescriptorCount() <= before + 8 })

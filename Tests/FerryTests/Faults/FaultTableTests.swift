@@ -2,18 +2,18 @@ import FaultTable
 import Foundation
 import Testing
 
-/// The page of the manual that the tests make: `make faults` writes it, `make test` looks whether it is still true.
-/// Both have run the tests before, and `FERRY_FAULTS` names the file of what those noted.
+/// The page of the manual that the tests generate: `make faults` writes it, `make test` checks whether it is still
+/// correct. Both have run the tests before, and `FERRY_FAULTS` names the file with their notes.
 @Suite struct FaultTableTests {
     private static let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
     private static let page = root + "/Sources/Ferry/Documentation.docc/Faults.md"
 
-    /// What is to be done with the page.
+    /// What to do with the page.
     private enum Work: String {
         case write
-        /// All cases but those that need real servers.
+        /// All cases except those that need real servers.
         case check
-        /// Those only.
+        /// Only those.
         case checkServers = "check-servers"
     }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A file of its own, and whether it has been opened, by whomever: the kernel tells (inotify(7)).
+/// A file, and whether any process has opened it, as reported by the kernel (inotify(7)).
 final class FileWatch {
     let path = NSTemporaryDirectory() + "ferry-watched-\(UUID().uuidString)"
     private let descriptor: Int32
@@ -18,7 +18,7 @@ final class FileWatch {
         try? FileManager.default.removeItem(atPath: path)
     }
 
-    /// Since the last time this was asked for. How often is not told: what is the same comes once.
+    /// Since the last call. The number is unknown: equal events are merged.
     var wasOpened: Bool {
         var events = [UInt8](repeating: 0, count: 4096)
         return read(descriptor, &events, events.count) > 0

@@ -6,7 +6,7 @@ import Testing
 /// Where a body ends (RFC 9112, 6 and 7): rows R01 to R09.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct FramingFaultTests {
     @Test(
-        "R01: a body cut short says how much was missing",
+        "R01: the error of a truncated body says how much is missing",
         arguments: [(100, "abc"), (5, Canary.body.prefix(4) + ""), (1, "")])
     func cutShort(length: Int, body: String) async throws {
         let head = head("200 OK", "Content-Length: \(length)\r\n")
@@ -15,7 +15,7 @@ import Testing
             .body, received: head.utf8.count + body.utf8.count)
     }
 
-    @Test("R01: a large body cut short is no answer, whatever came of it")
+    @Test("R01: a large truncated body is an error, however much of it arrived")
     func cutShortLate() async throws {
         let head = head("200 OK", "Content-Length: 1000000\r\n")
         try await expectFault(
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(
-        "R03, R04: a chunk's size that is none is malformed",
+        "R03, R04: an invalid chunk size is malformed",
         arguments: [
             "ZZ\r\nhello\r\n0\r\n\r\n", "\r\nhello\r\n", "-5\r\nhello\r\n0\r\n\r\n",
             " 5\r\nhello\r\n0\r\n\r\n", "FFFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n", "5\r\nhello\r\nQ\r\n\r\n",
@@ -47,7 +47,7 @@ import Testing
             .malformedResponse(.chunk), .body)
     }
 
-    @Test("R03: a bad chunk behind good ones costs the answer, and the connection")
+    @Test("R03: a bad chunk after good ones fails the response and closes the connection")
     func badChunkLate() async throws {
         let good = "5\r\nhello\r\n"
         try await expectFault(
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "R06: two lengths that differ are refused, in one field or in two",
+        "R06: two different lengths are refused, in one field or in two",
         arguments: ["Content-Length: 3\r\nContent-Length: 5\r\n", "Content-Length: 5\r\nX: y\r\ncontent-length: 3\r\n"])
     func conflictingLengths(fields: String) async throws {
         try await expectFault(
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test("R06: two lengths that agree are one")
+    @Test("R06: two equal lengths count as one")
     func agreeingLengths() async throws {
         let fields = "Content-Length: 5\r\nContent-Length: 5\r\n"
         try await expectAnswer([.expectHead, .send(head("200 OK", fields) + "hello"), .serve]) { response, _ in
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(
-        "R08: a length that is no number is malformed",
+        "R08: an invalid length is malformed",
         arguments: [
             "-3", "+3", "3 3", "0x10", "3,5", "3, 3", "abc", "", "3.0", "99999999999999999999", "1e3",
             "9223372036854775808",
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test(
-        "R09: a transfer coding that nobody asked for is refused",
+        "R09: a transfer coding that was not requested is refused",
         arguments: [
             "Transfer-Encoding: gzip\r\n", "Transfer-Encoding: gzip, chunked\r\n",
             "Transfer-Encoding: chunked, chunked\r\n",

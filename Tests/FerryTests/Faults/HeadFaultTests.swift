@@ -3,10 +3,10 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// The head of an answer (RFC 9112, 4 and 5): rows R11, R14, and the bombs R23 to R26.
+/// The head of a response (RFC 9112, 4 and 5): rows R11, R14, and the bombs R23 to R26.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct HeadFaultTests {
     @Test(
-        "R11: a field that breaks the rules is malformed",
+        "R11: an invalid field is malformed",
         arguments: [
             "X: a\0b", "no colon here", ": no name", "X : white space before the colon", "X Y: two words",
             " folded: at the start", "X: a\r\n folded", "X: a\rb", "X\0: b", "Ü: b", "X: a\r\n\tfolded",
@@ -17,7 +17,7 @@ import Testing
             .malformedResponse(.header), .head)
     }
 
-    @Test("R11: a bare line feed ends no line", arguments: ["X: a\n", "X: a\nY: b\r\n"])
+    @Test("R11: a bare line feed does not end a line", arguments: ["X: a\n", "X: a\nY: b\r\n"])
     func bareLineFeed(fields: String) async throws {
         try await expectFault(
             [.expectHead, .send(head("200 OK", fields + "Content-Length: 5\r\n") + "hello"), .keepOpen],
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(
-        "R11: a bad field behind the chunks is a bad trailer",
+        "R11: an invalid field after the chunks is a malformed trailer",
         arguments: ["no colon\r\n", "X: a\0b\r\n", " X: a\r\n", "5\r\nhello\r\n0\r\n"])
     func badTrailer(trailer: String) async throws {
         let chunks = "5\r\nhello\r\n0\r\n" + trailer + "\r\n"
@@ -34,7 +34,7 @@ import Testing
             .malformedResponse(.trailer), .body)
     }
 
-    @Test("R11: values beyond ASCII, empty values and repeated fields are taken as they are")
+    @Test("R11: values beyond ASCII, empty values and repeated fields are kept unchanged")
     func oddFields() async throws {
         let fields = "X: gr\u{fc}n\r\nEmpty:\r\nTwice: 1\r\nTwice: 2\r\nContent-Length: 2\r\n"
         try await expectAnswer([.expectHead, .send(head("200 OK", fields) + "ok"), .serve]) { response, _ in
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(
-        "R14: what is no status line is malformed",
+        "R14: an invalid status line is malformed",
         arguments: [
             "hello world\n", "hello world\r\n\r\n", "HTTP/0.9 200 OK\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n",
             "HTTP/1.1 2000 OK\r\n\r\n", "HTTP/1.1 099 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/3 200\r\n\r\n",
@@ -59,14 +59,14 @@ import Testing
             [.expectHead, .send(line), .halfClose, .keepOpen], .malformedResponse(.statusLine), .waitingHead)
     }
 
-    @Test("R14: another protocol, which nobody asked for, is refused")
+    @Test("R14: a protocol switch that was not requested is refused")
     func upgrade() async throws {
         try await expectFault(
             [.expectHead, .send(head("101 Switching Protocols", "Upgrade: x\r\nConnection: upgrade\r\n")), .keepOpen],
             .malformedResponse(.upgrade), .head)
     }
 
-    @Test("R14: a status line without words, and HTTP/1.0, are answers")
+    @Test("R14: a status line without a reason, and HTTP/1.0, are accepted")
     func oddStatusLines() async throws {
         for line in ["HTTP/1.1 200 ", "HTTP/1.1 200", "HTTP/1.0 200 OK"] {
             try await expectAnswer(
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(
-        "R23: one field that is too large is refused, whatever libcurl calls it",
+        "R23: one field that is too large is refused with the right code",
         arguments: [65_536, 200_000, 2_000_000])
     func oneLargeField(size: Int) async throws {
         try await expectFault(
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(
-        "R23: a status line, a name, and a line without an end are bounded likewise",
+        "R23: a status line, a name, and a line without an end are limited in the same way",
         arguments: ["HTTP/1.1 200 ", "HTTP/1.1 200 OK\r\n"])
     func endlessLine(start: String) async throws {
         try await expectFault(
@@ -98,7 +98,7 @@ import Testing
             .waitingHead, .head)
     }
 
-    @Test("R24: many fields are bounded together")
+    @Test("R24: many fields are limited together")
     func manyFields() async throws {
         let line = "X: " + String(repeating: "x", count: 1021) + "\r\n"
         try await expectFault(
@@ -106,12 +106,12 @@ import Testing
             .headersTooLarge(.bytes), .head)
     }
 
-    @Test("R24: the bound is the configuration's", arguments: [100, 1_000, 300_000])
+    @Test("R24: the limit comes from the configuration", arguments: [100, 1_000, 300_000])
     func ownBound(bound: Int) async throws {
         let line = "X: 5678\r\n"
         let start = "HTTP/1.1 200 OK\r\n", end = "Content-Length: 0\r\n\r\n"
         let fits = (bound - start.utf8.count - end.utf8.count) / line.utf8.count
-        // As many as libcurl and the table of fields take.
+        // As many as libcurl and the table of fields allow.
         let count = min(fits, 900)
         try await expectAnswer(
             [.expectHead, .send(start), .repeating(line, times: count), .send(end), .serve],
@@ -128,7 +128,7 @@ import Testing
         ) { $0.configuration.limits.headerBytes = max(bound, 200) }
     }
 
-    @Test("R24: trailers are bounded too")
+    @Test("R24: trailers are limited, too")
     func manyTrailers() async throws {
         let chunks = head("200 OK", "Transfer-Encoding: chunked\r\n") + "5\r\nhello\r\n0\r\n"
         try await expectFault(
@@ -137,7 +137,7 @@ import Testing
     }
 
     @Test(
-        "R26: endless answers before the answer are refused",
+        "R26: endless informational responses are refused",
         arguments: [
             "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", "HTTP/1.1 199 x\r\n\r\n",
         ])
@@ -147,7 +147,7 @@ import Testing
             .headersTooLarge(.informational), .waitingHead, .head)
     }
 
-    @Test("R26: a few of them are only skipped")
+    @Test("R26: a few of them are skipped")
     func fewInformational() async throws {
         let hints = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
         try await expectAnswer(

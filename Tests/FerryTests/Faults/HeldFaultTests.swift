@@ -9,9 +9,9 @@ import Testing
 
 @testable import Ferry
 
-/// Something slow that holds something else: a name server, a disk, a job on the loop, a thousand runs that hang.
+/// Something slow that holds something else up: a name server, a disk, a job on the loop, a thousand runs that hang.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct HeldFaultTests {
-    @Test("R118: a hundred names on a name server that hangs do not hold up another name, of another agent either")
+    @Test("R118: a hundred names on a name server that hangs do not delay another name, even of another agent")
     func names() async throws {
         let server = try LoopbackServer()
         let (agent, other) = (NetworkAgent(), NetworkAgent())
@@ -44,7 +44,7 @@ import Testing
 
     private enum Ending: CaseIterable { case cancel, deadline, shutdown }
 
-    @Test("R119: a download whose disk hangs ends in time, and is gone on with", .enabled(if: writes_can_be_held()))
+    @Test("R119: a download whose disk hangs ends in time, and can be resumed", .enabled(if: writes_can_be_held()))
     func disk() async throws {
         for ending in Ending.allCases {
             let server = try LoopbackServer()
@@ -69,7 +69,7 @@ import Testing
             case .shutdown: #expect(code == .shutdown)
             }
             #expect(took < .seconds(2) && writes_held() == 1, "\(took)")
-            // Nobody else writes to the part meanwhile.
+            // Nothing else writes to the part meanwhile.
             let next = NetworkAgent()
             let second = await fault { () throws(RequestError) in
                 try await next.download(File(path: file.path), to: .file(place.target))
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test("R120: no limit of a run passes that waits behind a job on the loop")
+    @Test("R120: no limit of a run expires because it waits behind a job on the loop")
     func job() async throws {
         let server = try LoopbackServer()
         var configuration = NetworkConfiguration()
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("R121: runs start at once behind a thousand that wait for their names")
+    @Test("R121: runs start at once although a thousand others wait for their names")
     func starts() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent()
@@ -139,14 +139,14 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R122: names and addresses, one after another, leave less than a megabyte", arguments: [true, false])
+    @Test("R122: many names and addresses in sequence leave less than a megabyte", arguments: [true, false])
     func hosts(areNames: Bool) async throws {
         var options = LoopbackServer.Options()
         options.recordedRequests = 10
         let server = try LoopbackServer(options)
         let agent = NetworkAgent()
         func send(_ index: Int) async throws {
-            // No connection of these is kept: the server closes it, or does not listen there.
+            // None of these connections is kept: the server closes it, or does not listen there.
             let address = "127.1.\(index / 250).\(index % 250 + 1):\(server.port)"
             let host = areNames ? "r122-\(index).inside.test:\(server.port)" : address
             let outcome = await agent.result(Probe(path: "http://\(host)/close"))

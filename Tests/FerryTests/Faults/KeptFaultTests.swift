@@ -3,14 +3,14 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What a cache keeps of answers that come to nothing (row R98, and what others say of the cache). Each fault stands
-/// beside the same answer without it, which is kept: so nothing but the fault can be the reason.
+/// What a cache stores of responses that fail (row R98, and the cache's part of others). Each fault is compared with
+/// the same response without it, which is stored: so only the fault can be the reason.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct KeptFaultTests {
     private static let size = 100_000
     private static let sized = head("200 OK", "Content-Length: \(size)\r\n")
     private static let chunked = head("200 OK", "Transfer-Encoding: chunked\r\n")
 
-    /// An answer that is kept. It may be played to its end where others are cut off.
+    /// A response that is stored. It may be played to its end, unlike others.
     private func expectKept(
         _ script: LoopbackScript = [], sourceLocation: SourceLocation = #_sourceLocation,
         setUp: (inout FaultSetup) -> Void = { _ in }
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test("R98: what is whole is kept, by this very look")
+    @Test("R98: a whole body is stored, by the same check")
     func whole() async throws {
         try await expectKept([.expectHead, .send(Self.sized), .pattern(bytes: Self.size), .serve])
         try await expectKept([.expectHead, .send(Self.sized), .pattern(bytes: Self.size), .close])
@@ -34,7 +34,7 @@ import Testing
         try await expectKept { $0.path = "/gzip/\(Self.size)" }
     }
 
-    @Test("R98, R01, R02: of a body that is cut short nothing is kept")
+    @Test("R98, R01, R02: nothing of a truncated body is stored")
     func cutShort() async throws {
         try await expectFault(
             [.expectHead, .send(Self.sized), .pattern(bytes: Self.size - 1), .close],
@@ -44,13 +44,13 @@ import Testing
         )
     }
 
-    @Test("R98, R18: nor of one whose connection is reset")
+    @Test("R98, R18: nothing of a body is stored whose connection is reset")
     func reset() async throws {
         try await expectFault(
             [.expectHead, .send(Self.sized), .pattern(bytes: 10), .reset], .connectionReset, .body, .waitingHead)
     }
 
-    @Test("R98, R30: nor of a compressed one that is cut short, though its length agrees")
+    @Test("R98, R30: nothing of a truncated compressed body is stored, even if its length agrees")
     func compressedCutShort() async throws {
         try await expectFault([], .contentDecoding(.truncated), .body) {
             $0.path = "/gzip/\(Self.size)"
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("R98, R31: nor of a compressed one that is damaged")
+    @Test("R98, R31: nothing of a damaged compressed body is stored")
     func compressedAndDamaged() async throws {
         try await expectFault([], .contentDecoding(.corrupt), .body) {
             $0.path = "/gzip/\(Self.size)"
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("R98: nor of one beyond the bound; one that fills it is kept")
+    @Test("R98: nothing of a body above the limit is stored; one that reaches it is")
     func beyondTheBound() async throws {
         for path in ["/bytes/8192", "/chunked/8192", "/gzip/8192"] {
             try await expectKept {
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test("R98, R66: nor of one that stops until its time is over")
+    @Test("R98, R66: nothing of a body that stops until its timeout is stored")
     func stalled() async throws {
         let script: LoopbackScript = [.expectHead, .send(Self.sized), .pattern(bytes: Self.size - 1), .keepOpen]
         try await expectFault(script, .timeout(.read), .body) {
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test("R98, R71: nor of one that is cancelled in the middle")
+    @Test("R98, R71: nothing of a body is stored that is cancelled midway")
     func cancelled() async throws {
         var setup = FaultSetup()
         setup.ends(within: .milliseconds(50))
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test("R98: nor of a refusal, which a request without checks does keep")
+    @Test("R98: a rejected response is not stored; without validation it is")
     func refusal() async throws {
         let script: LoopbackScript = [
             .expectHead, .send(head("404 Not Found", "Content-Length: 4\r\n") + "none"), .serve,

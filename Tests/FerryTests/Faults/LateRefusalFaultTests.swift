@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What adapters, interceptors and complete requests bring along is looked at like all else: rows R42 to R47.
+/// Requests from adapters, interceptors and prebuilt ones are checked like all others: rows R42 to R47.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct LateRefusalFaultTests {
     private struct Change: RequestAdapter {
         let change: @Sendable (inout OutgoingRequest) -> Void
@@ -16,7 +16,7 @@ import Testing
         var prebuiltRequest: OutgoingRequest?
     }
 
-    /// Who spoils the request.
+    /// What spoils the request.
     enum Spoiler: CaseIterable, Sendable {
         case adapter, custom
     }
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(
-        "R42: a header that breaks out of its line", arguments: Spoiler.allCases,
+        "R42: a header that would break out of its line", arguments: Spoiler.allCases,
         ["canary\r\nEvil: 1", "canary\n", "a\0b"])
     func headerValue(spoiler: Spoiler, value: String) async throws {
         try await expectRefusal(.invalidRequest(.headerValue), spoiler) { $0.headers.append("X", value) }
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "R44: a URL that is none", arguments: Spoiler.allCases,
+        "R44: an invalid URL", arguments: Spoiler.allCases,
         ["http://127.0.0.1:1/a\r\nb?token=canary", "http://127.0.0.1:1 /", "http://", "http://canary:canary@/"])
     func url(spoiler: Spoiler, url: String) async throws {
         try await expectRefusal(.invalidURL, spoiler) { $0.url = url }
@@ -66,7 +66,7 @@ import Testing
         try await expectRefusal(.unsupportedScheme, spoiler) { $0.url = url }
     }
 
-    @Test("R47: framing that is not the body's", arguments: Spoiler.allCases, ["3", "5", "-4", "four"])
+    @Test("R47: framing that does not match the body", arguments: Spoiler.allCases, ["3", "5", "-4", "four"])
     func framing(spoiler: Spoiler, length: String) async throws {
         try await expectRefusal(.invalidRequest(.framing), spoiler) {
             $0.body = .string("four")
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("R42: an authenticator's token that breaks out of its line is refused")
+    @Test("R42: an authenticator's token that would break out of its line is refused")
     func token() async throws {
         try await withFlow {
             $0.authenticator = Session(token: "canary\r\nEvil: 1")
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(
-        "R42: what stands in a place to go does not break out of the request line", arguments: ["/a b", "/\u{fc}\u{1}"])
+        "R42: a redirect's target does not break out of the request line", arguments: ["/a b", "/\u{fc}\u{1}"])
     func location(location: String) async throws {
         try await withFlow { server, agent in
             server.script(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Row R71: a run cancelled while nobody wants its bytes.
+/// Row R71: a run cancelled while nobody reads its bytes.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct PausedCancelFaultTests {
     @Test("R71: while a download is paused")
     func paused() async throws {
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "R71: while a stream's reader has paused it: the connection is closed before he looks",
+        "R71: while a stream's reader has paused it: the connection closes before the next read",
         arguments: [false, true])
     func pausedStream(isAll: Bool) async throws {
         try await withFlow { server, agent in
@@ -55,7 +55,7 @@ import Testing
                 agent.cancelAll()
                 try await server.waitForOpenConnections(atMost: 0)
             } else {
-                // Who is not in the body hears it when he comes back to it.
+                // A reader that is not reading gets the error when it reads again.
                 reader.cancel()
             }
             rest.open()

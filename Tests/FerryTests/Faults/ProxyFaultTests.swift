@@ -5,13 +5,13 @@ import Testing
 
 @testable import Ferry
 
-/// Proxies that want to know who asks, and where they are told of: rows R55 and R57.
+/// Proxies that require credentials, and how proxies are chosen: rows R55 and R57.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ProxyFaultTests {
     private static let refusal =
         "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"canary\"\r\nContent-Length: 3\r\n\r\nabc"
     private static let tunnel: [LoopbackScript.Step] = [.send("HTTP/1.1 200 OK\r\n\r\n"), .startTLS, .serve]
     private static let credential = Credential(user: "canary-user", password: "canary-password")
-    /// As Basic writes it.
+    /// In the form of Basic.
     private static let basic = "Basic Y2FuYXJ5LXVzZXI6Y2FuYXJ5LXBhc3N3b3Jk"
 
     /// Proxy and origin are one server: the tunnel leads to itself.
@@ -25,7 +25,7 @@ import Testing
         server.script(LoopbackScript([.plain, .expectHead] + script))
         try await withFlow {
             $0.tls.authorityFile = certificate.authorityFile
-            // The request after the fault goes by itself.
+            // The request after the fault bypasses the proxy.
             $0.proxy = .http("127.0.0.1", port: Int(server.port), credential: credential).except("127.0.0.1")
             configure(&$0)
         } _: { _, agent in
@@ -37,7 +37,7 @@ import Testing
     private var probe: Probe { Probe(path: "https://localhost:1/hello?" + Canary.query) }
 
     @Test(
-        "R55: a tunnel that wants credentials is a fault of the proxy, before anything is sent",
+        "R55: a tunnel that requires credentials is a proxy error, before anything is sent",
         arguments: Play.allCases
     )
     func authRequired(play: Play) async throws {
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// What is meant for the server does not stand in a request to the proxy.
+    /// Fields for the server are not in a request to the proxy.
     private func expectNoSecretsOfRequest(_ requests: [LoopbackRequest]) {
         for sent in requests {
             #expect(sent.headers["Authorization"] == nil && sent.headers["Cookie"] == nil)
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("R55: a provider is asked for the proxy, and its credential goes there only", arguments: Play.allCases)
+    @Test("R55: a provider is asked for the proxy, and its credential is sent only there", arguments: Play.allCases)
     func provider(play: Play) async throws {
         let provider = Provider(Self.credential)
         let steps: [LoopbackScript.Step] = [.send(Self.refusal), .expectHead] + Self.tunnel
@@ -103,7 +103,7 @@ import Testing
         } _: { server, agent in
             var probe = probe
             probe.headers["Proxy-Authorization"] = nil
-            // The first refusal ends its connection: only the second one is met on the same.
+            // The first refusal ends its connection: only the second challenge is handled on the same one.
             let reply = try await agent.outcome(of: probe, play).get()
             #expect(reply.text == "Hello, ferry")
             #expect(provider.challenges.map(\.challenger) == [.proxy])
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test("R55: without a credential the fault is told")
+    @Test("R55: without a credential the error is reported")
     func providerWithoutCredential() async throws {
         let provider = Provider(nil)
         try await withTunnel([.send(Self.refusal), .expectClose]) {
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test("R55: a proxy that is asked for the URL itself gives its 407 as an answer")
+    @Test("R55: a 407 from a proxy that forwards plain requests is the response")
     func plainProxy() async throws {
         let proxy = try LoopbackServer()
         proxy.script(path: "/", [.send(Self.refusal), .serve])
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("R55: a proxy that is not there, refuses, or breaks off is told apart")
+    @Test("R55: a proxy that is missing, refuses, or closes is reported distinctly")
     func otherFaults() async throws {
         let closed = try LoopbackServer(.refusing)
         try await withFlow {
@@ -158,14 +158,14 @@ import Testing
         }
     }
 
-    /// I7: nothing of it has come to the server.
+    /// I7: nothing of it has reached the server.
     private func expectProxyFault(_ fault: RequestError.Code.ProxyFault, _ outcome: FaultOutcome) {
         let error = outcome.error
         #expect(error?.code == .proxy(fault) && error?.mayHaveBeenProcessed == false, "\(outcome)")
         #expect(error?.phase == .connect && error?.attempts == 1, "\(outcome)")
     }
 
-    @Test("R55: a redirect takes the proxy of its own target, and a server's secrets stay off it")
+    @Test("R55: a redirect uses the proxy of its own target, which gets no secrets of a server")
     func redirectThroughProxy() async throws {
         let proxy = try LoopbackServer()
         proxy.handle("*") { _ in LoopbackResponse(text: "by proxy") }
@@ -191,7 +191,7 @@ import Testing
 
     // MARK: R57
 
-    @Test("R57: the environment is asked only by those who opt in, and its exceptions hold")
+    @Test("R57: the environment is read only if enabled, and its exceptions apply")
     func environment() async throws {
         let proxy = try LoopbackServer()
         let variables = ["HTTP_PROXY": "http://canary:canary@127.0.0.1:\(proxy.port)", "NO_PROXY": "::1,127.0.0.0/8"]
@@ -207,7 +207,7 @@ import Testing
             #expect(proxy.requests.map(\.target) == Play.allCases.map { _ in "http://x.invalid/hello" })
             #expect(proxy.requests[0].headers["Proxy-Authorization"]?.hasPrefix("Basic ") ?? false)
         }
-        // In a CGI program that variable is the client's.
+        // In a CGI program the client controls that variable.
         let forged = variables.merging(["REQUEST_METHOD": "GET"]) { $1 }
         try await withFlow {
             $0.proxy = .environment(forged)
@@ -217,9 +217,9 @@ import Testing
         #expect(proxy.requestCount == Play.allCases.count)
     }
 
-    /// Where a request to a server of this machine goes, by `NO_PROXY`.
+    /// The route of a request to a local server, by `NO_PROXY`.
     @Test(
-        "R57: exceptions name hosts and all below them, addresses however they are written, and networks",
+        "R57: exceptions match hosts and their subdomains, addresses in any notation, and networks",
         arguments: [
             ("127.0.0.1", "127.0.0.0/8", true), ("127.0.0.1", "127.0.0.1", true), ("127.1", "127.0.0.1/32", true),
             ("[::ffff:127.0.0.1]", "127.0.0.0/8", true), ("[::ffff:7f00:1]", "127.0.0.1", true),
@@ -247,7 +247,7 @@ import Testing
         }
     }
 
-    @Test("R57: a proxy that makes no sense fails what would go through it, before anything is sent")
+    @Test("R57: an invalid proxy fails its requests before anything is sent")
     func nonsense() async throws {
         for text in ["http://canary:canary@", "ftp://canary:canary@h", "http://h:99999", "http://a b/"] {
             try await withFlow {

@@ -4,16 +4,17 @@ import Testing
 
 @testable import Ferry
 
-/// Answers that point elsewhere: rows R33 to R36.
+/// Redirects: rows R33 to R36.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RedirectFaultTests {
-    /// An answer that points somewhere, once for each of these places.
+    /// A redirect, once for each of these targets.
     private func pointing(_ locations: String..., status: Int = 302) -> LoopbackScript {
         let fields = locations.map { "Location: \($0)\r\n" }.joined()
         return [.send(head("\(status) Elsewhere", fields + "Content-Length: 0\r\n")), .serve]
     }
 
     @Test(
-        "R33: a redirect to itself is followed as often as allowed, and the way is told", arguments: [0, 1, 5],
+        "R33: a redirect to itself is followed as often as allowed, and the error lists the URLs",
+        arguments: [0, 1, 5],
         [301, 302, 303, 307, 308])
     func loop(limit: Int, status: Int) async throws {
         try await expectFault(
@@ -29,7 +30,7 @@ import Testing
         }
     }
 
-    @Test("R33: ten are followed unless something else is said, and the eleventh is not")
+    @Test("R33: by default ten redirects are followed, and the eleventh is not")
     func defaultLimit() async throws {
         try await expectFault(pointing("/fault?" + Canary.query), .tooManyRedirects, .processing, attempts: 11)
         try await expectAnswer(setUp: { $0.path = "/redirect/10" }) { response, _ in
@@ -38,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("R33: without a policy of following, and without a place to go, the answer is the answer")
+    @Test("R33: without following, or without a Location, the redirect is the response")
     func notFollowed() async throws {
         try await expectFault(
             pointing("/hello"), .invalidStatusCode(302), .processing
@@ -68,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("R34: a file that is pointed to never comes to the transport", arguments: Play.allCases)
+    @Test("R34: a redirect to a file never reaches the transport", arguments: Play.allCases)
     func fileIsNotOpened(play: Play) async throws {
         let stub = StubTransport(always: .response(status: 302, headers: ["Location": "file:///etc/passwd"]))
         let agent = NetworkAgent(configuration: .test, stub: stub)
@@ -78,13 +79,13 @@ import Testing
     }
 
     @Test(
-        "R34: a place that is none is not guessed",
+        "R34: an invalid Location is not guessed",
         arguments: ["http://", "http://h:99999/", "http://[::1/", "http://h:a/?token=canary", "http://a b/", "//"])
     func noPlace(location: String) async throws {
         try await expectFault(pointing(location), .redirectForbidden(.invalidLocation), .processing)
     }
 
-    @Test("R34: nor are two places at once; one that is named twice is one")
+    @Test("R34: two different Locations are refused; the same one twice counts as one")
     func twoPlaces() async throws {
         try await expectFault(
             pointing("/hello", "http://canary:canary@evil.example/"), .redirectForbidden(.invalidLocation), .processing)
@@ -93,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("R34: what the rule of the policy refuses is not asked, and what it delivers is the answer")
+    @Test("R34: a redirect that the policy's rule refuses is not sent, and one that it delivers is the response")
     func refusedByRule() async throws {
         try await expectFault(pointing("/hello?" + Canary.query), .redirectForbidden(.policy), .processing) {
             $0.probe.redirectPolicy = .follow { _ in .refuse }
@@ -119,7 +120,7 @@ import Testing
         #expect(plain.connectionCount == 0)
     }
 
-    @Test("R36: unless that is asked for, and then without the secrets")
+    @Test("R36: from https to http is followed if allowed, and then without the secrets")
     func allowedDowngrade() async throws {
         let plain = try LoopbackServer()
         let certificate = try ServerCertificate()
@@ -152,7 +153,7 @@ import Testing
         for request in secure.requests { expectNoSecret(in: request) }
     }
 
-    @Test("A fault behind a redirect tells of the way there")
+    @Test("An error after a redirect lists the URLs")
     func faultBehindRedirect() async throws {
         let closed = try LoopbackServer(.refusing)
         try await expectFault(
@@ -162,12 +163,12 @@ import Testing
         } error: { error in
             #expect(error.url == closed.baseURL + "/x?token=***")
             #expect(error.redirects.map(\.status) == [302])
-            // The redirect was received, and is part of the way.
+            // The redirect was received, and is listed among the URLs.
             #expect(error.bytesReceived > 0)
         }
     }
 
-    @Test("A body behind a redirect that is not whole is no answer")
+    @Test("An incomplete body after a redirect is an error")
     func incompleteBehindRedirect() async throws {
         let short: LoopbackScript = [.send(head("200 OK", "Content-Length: 10\r\n") + "abc"), .close]
         try await expectFault(
@@ -180,7 +181,7 @@ import Testing
 }
 
 extension LoopbackServer.Options {
-    /// Of a server that refuses connections.
+    /// The port of a server that refuses connections.
     static var refusing: LoopbackServer.Options {
         var options = LoopbackServer.Options()
         options.accepting = .refused
@@ -188,7 +189,7 @@ extension LoopbackServer.Options {
     }
 }
 
-/// Nothing of a request that a server saw is one of the secrets.
+/// No request that a server received contains one of the secrets.
 func expectNoSecret(in request: LoopbackRequest, _ sourceLocation: SourceLocation = #_sourceLocation) {
     let text = "\(request.target)\n\(request.headers)\n\(request.text)"
     for word in Canary.words {

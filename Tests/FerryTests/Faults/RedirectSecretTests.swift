@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// What of a request follows a redirect: rows R37 and R39.
+/// What a redirected request contains: rows R37 and R39.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RedirectSecretTests {
-    /// Secrets that HTTP knows, one that the policy declares, one that the configuration does, and one of the
+    /// Secrets known to HTTP, one declared by the policy, one declared by the configuration, and one of the
     /// configuration's own fields.
     private static let secrets = [
         "Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Declared", "X-Common",
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("R37: the same address by another name is another origin")
+    @Test("R37: the same address under another name is another origin")
     func otherName() async throws {
         try await withFlow(configure) { server, agent in
             point(server, "/start", to: "http://localhost:\(server.port)/hello", 302)
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test("R37: within an origin they go on", arguments: ["/hello", "hello", "//127.0.0.1:PORT/hello", "?x=1"])
+    @Test("R37: within an origin secrets are kept", arguments: ["/hello", "hello", "//127.0.0.1:PORT/hello", "?x=1"])
     func sameOrigin(location: String) async throws {
         try await withFlow(configure) { server, agent in
             point(server, "/start", to: location.replacing("PORT", with: "\(server.port)"), 302)
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test("R37: user and password in a place to go are never sent")
+    @Test("R37: user and password in a Location are never sent")
     func userInfoInLocation() async throws {
         let second = try LoopbackServer()
         try await withFlow { first, agent in
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test("R37: Host, Origin and Referer of the first server stay there")
+    @Test("R37: Host, Origin and Referer of the first server are not sent on")
     func boundToOrigin() async throws {
         let second = try LoopbackServer()
         try await withFlow { first, agent in
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(
-        "R39: what becomes of method and body is the status' to say",
+        "R39: the status decides about method and body",
         arguments: [HTTPMethod.get, .post, .put, .delete, .head], [301, 302, 303, 307, 308])
     func methodAndBody(method: HTTPMethod, status: Int) async throws {
         let bytes = LoopbackServer.pattern(0..<5000)
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    @Test("R39: a body that is sent again goes without the secrets to the second origin")
+    @Test("R39: a body that is sent again to a second origin goes without the secrets")
     func bodyToOtherOrigin() async throws {
         let second = try LoopbackServer()
         second.handle("/target") { _ in LoopbackResponse(text: "there") }

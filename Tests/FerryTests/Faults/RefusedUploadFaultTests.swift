@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Answers that come before the upload has ended: row R80.
+/// Responses that arrive before the upload has ended: row R80.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RefusedUploadFaultTests {
     enum Body: CaseIterable, Sendable {
         case memory, file, stream
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "R80: the answer to an upload that is not wanted is delivered, and not the reset behind it",
+        "R80: the response to a refused upload is delivered, not the reset after it",
         arguments: Body.allCases, ["413 Content Too Large", "404 Not Found"])
     func refused(body: Body, status: String) async throws {
         let file = try TemporaryFile(size: Self.size)
@@ -37,7 +37,7 @@ import Testing
         for answer in Self.answers(status) {
             for begins in [0, 1_000_000] {
                 let script: LoopbackScript = [.expectHead, .expectBytes(begins), .send(answer), .reset]
-                // What is held behind its head, or read piece by piece, may go with the reset: the status does not.
+                // A body that is held or streamed may be lost with the reset, but the status is not.
                 for forms in [[Form.buffered], [.streamed, .download]] {
                     try await expectFault(script, .invalidStatusCode(code), .processing) {
                         $0.probe.method = .post
@@ -55,7 +55,7 @@ import Testing
         #expect(await eventually { openDescriptors(of: file.path).isEmpty })
     }
 
-    @Test("R80: so is one that says all is well", arguments: Body.allCases)
+    @Test("R80: so is a successful response", arguments: Body.allCases)
     func accepted(body: Body) async throws {
         let file = try TemporaryFile(size: Self.size)
         try await expectAnswer(
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("R80: and one that is read as it comes, or goes to a file", arguments: Body.allCases)
+    @Test("R80: so is a response that is streamed or written to a file", arguments: Body.allCases)
     func acceptedAsItComes(body: Body) async throws {
         let file = try TemporaryFile(size: Self.size)
         for answer in Self.answers("200 OK") {
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test("R80: one without a body is whole with its head", arguments: Body.allCases)
+    @Test("R80: a response without a body is complete with its head", arguments: Body.allCases)
     func acceptedWithoutABody(body: Body) async throws {
         let file = try TemporaryFile(size: Self.size)
         for answer in [
@@ -101,7 +101,7 @@ import Testing
                 setUp: {
                     $0.probe.method = .post
                     $0.probe.body = made(body, file)
-                    // Of these statuses only 200 comes with a file.
+                    // Of these statuses only 200 produces a file.
                     if !answer.hasPrefix("HTTP/1.1 200") { $0.forms = [.buffered, .streamed] }
                 }
             ) { response, server in
@@ -111,12 +111,12 @@ import Testing
         }
     }
 
-    /// Gives some, and then waits for what never comes.
+    /// Provides some bytes, and then waits for ever.
     private static var starving: RequestBody {
         .stream { Pieces(pieces: [[0x61, 0x62, 0x63]], hangsAtEnd: true) }
     }
 
-    @Test("R80: a source that has nothing more to give does not keep it, nor does a connection that stays open")
+    @Test("R80: a source without further bytes does not delay it, nor does a connection that stays open")
     func sourceThatWaits() async throws {
         for answer in Self.answers("413 Content Too Large") {
             for end in [LoopbackScript.Step.close, .keepOpen] {
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test("R80: nor one that says all is well, where the server closes or the idle time has passed")
+    @Test("R80: nor a successful one, when the server closes or the idle time has passed")
     func acceptedWhileTheSourceWaits() async throws {
         let answers = [
             answer("no"), head("200 OK", "Transfer-Encoding: chunked\r\n") + "2\r\nno\r\n0\r\n\r\n",
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test("R80: a retry of it sends the upload anew")
+    @Test("R80: a retry sends the upload again")
     func retried() async throws {
         let file = try TemporaryFile(size: 5_000_000)
         try await withFlow {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Row R116: what a request computes is the same in every attempt of a run.
+/// Row R116: computed values of a request are the same in every attempt of a run.
 @Suite(.timeLimit(.minutes(1)), .faultTable) struct RepeatedKeyFaultTests {
     /// Counts how often each member is read.
     final class Reads: Sendable {
@@ -17,12 +17,12 @@ import Testing
         var nextKey: String { "key-\(keys.add(1, ordering: .relaxed).newValue)" }
     }
 
-    /// Where a run of a test comes from.
+    /// How a run of a test is started.
     enum Caller {
         @TaskLocal static var name = "nobody"
     }
 
-    /// Computes everything anew each time it is read.
+    /// Computes everything again each time it is read.
     struct Charge: Request {
         let reads = Reads()
         var url = "/charge"
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(
-        "R116: a key that the request computes is the same in every attempt, and all else it says",
+        "R116: a key that the request computes is the same in every attempt, like everything else",
         arguments: Repeat.allCases, [true, false])
     func sameKey(again: Repeat, hasAdapter: Bool) async throws {
         for start in Start.allCases {
@@ -134,7 +134,7 @@ import Testing
             #expect(Set(sent.map(\.text)).count == 1 && Set(sent.map(\.query)) == ["caller=somebody"], "\(start)")
             #expect(
                 sent.allSatisfy { $0.headers["X-Caller"] == "somebody" && $0.text.hasSuffix("somebody") }, "\(start)")
-            // The request that follows a redirect is sent without another call of the adapters.
+            // The request after a redirect is sent without calling the adapters again.
             if hasAdapter, again != .redirect {
                 #expect(Set(sent.map { $0.headers["X-Attempt"] }).count == 2, "\(start)")
             }

@@ -3,9 +3,9 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What is refused before any byte leaves (rows R42 to R47).
+/// Requests that are refused before any byte is sent (rows R42 to R47).
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RequestFaultTests {
-    /// Refused while it was prepared, or by the core's own look, and nobody was told of it.
+    /// Refused during preparation, or by the core's own check, without any notification.
     private func expectRefusal(
         _ code: RequestError.Code, isURL: Bool = false, sourceLocation: SourceLocation = #_sourceLocation,
         setUp: (inout FaultSetup) -> Void
@@ -37,7 +37,9 @@ import Testing
         }
     }
 
-    @Test("R42: so is a name that is no token", arguments: ["a\r\nEvil", "a b", "a:", "", "a\0", "ü", "a\n", "(a)"])
+    @Test(
+        "R42: a header name that is no token is refused",
+        arguments: ["a\r\nEvil", "a b", "a:", "", "a\0", "ü", "a\n", "(a)"])
     func headerName(name: String) async throws {
         try await expectRefusal(.invalidRequest(.headerName)) { $0.probe.headers.append(name, "canary") }
         try await expectRefusal(.invalidRequest(.headerName)) {
@@ -47,14 +49,15 @@ import Testing
     }
 
     @Test(
-        "R42: so is a method that is no token",
+        "R42: a method that is no token is refused",
         arguments: ["GET / HTTP/1.1\r\nEvil: 1\r\n\r\n", "G T", "", "GET\0", "GET\n", "ü"])
     func method(word: String) async throws {
         try await expectRefusal(.invalidRequest(.method)) { $0.probe.method = HTTPMethod(word) }
     }
 
     @Test(
-        "R42: so is a content type, a token and a credential that would", arguments: ["a\r\nEvil: 1", "a\nb", "a\0b"])
+        "R42: a content type, a token and a credential that would break out are refused",
+        arguments: ["a\r\nEvil: 1", "a\nb", "a\0b"])
     func ownValues(value: String) async throws {
         try await expectRefusal(.invalidRequest(.headerValue)) {
             $0.probe.method = .post
@@ -72,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("R42: an agent's own name that would fails its runs", arguments: ["a\r\nEvil: 1", "a\nb", "a\0b", "a\u{1}"])
+    @Test("R42: an agent's invalid User-Agent fails its runs", arguments: ["a\r\nEvil: 1", "a\nb", "a\0b", "a\u{1}"])
     func userAgent(value: String) async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: .init(userAgent: value))
@@ -87,7 +90,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R42: whatever else a value may hold comes to the server as it is")
+    @Test("R42: any other value arrives at the server unchanged")
     func oddValues() async throws {
         let values = ["", "a\tb", "gr\u{fc}n", "a:b", "a;b", String(repeating: "x", count: 10_000), "\"q\"", "%0d%0a"]
         for value in values {
@@ -101,7 +104,7 @@ import Testing
     }
 
     @Test(
-        "R44: a URL with a line break, a space or a NUL in it is none",
+        "R44: a URL with a line break, a space or a NUL is invalid",
         arguments: [
             "http://127.0.0.1:1/a\r\nb?token=canary", "http://127.0.0.1:1/a b?token=canary", "http://127.0.0.1:1/a\0b",
             "http://canary:canary@127.0.0.1:1\r\n/", "http://127.0.0.1:1 /", " http://127.0.0.1:1/",
@@ -115,7 +118,7 @@ import Testing
     }
 
     @Test(
-        "R44: nor is a path with a control character, though a base stands before it",
+        "R44: a path with a control character is invalid, also with a base URL",
         arguments: ["/a\r\nb", "/a\0b", "\n", "/?a=\rb"])
     func badPath(path: String) async throws {
         try await expectRefusal(.invalidURL, isURL: true) {
@@ -125,7 +128,7 @@ import Testing
     }
 
     @Test(
-        "R44: nor is anything on a base that is none",
+        "R44: an invalid base URL fails every request",
         arguments: ["http:// h", "http://h\r\n", "", "http://canary:canary@"])
     func badBase(base: String) async throws {
         try await expectRefusal(.invalidURL, isURL: true) {
@@ -135,7 +138,7 @@ import Testing
     }
 
     @Test(
-        "R45: other schemes, and none, are not carried",
+        "R45: other schemes, and a missing one, are refused",
         arguments: [
             "file:///etc/passwd", "gopher://127.0.0.1:1/x", "dict://127.0.0.1:1/d:x",
             "ftp://canary:canary@127.0.0.1:1/x",
@@ -147,7 +150,7 @@ import Testing
         try await expectRefusal(.unsupportedScheme, isURL: true) { $0.probe.path = url }
     }
 
-    @Test("R45: a base of another scheme is not carried either", arguments: ["file:///etc", "ftp://h/", "h/v1"])
+    @Test("R45: a base URL with another scheme is refused", arguments: ["file:///etc", "ftp://h/", "h/v1"])
     func otherBaseScheme(base: String) async throws {
         try await expectRefusal(.unsupportedScheme, isURL: true) {
             $0.configuration.baseURL = base
@@ -156,7 +159,7 @@ import Testing
     }
 
     @Test(
-        "R47: framing that is not the body's is refused",
+        "R47: framing that does not match the body is refused",
         arguments: ["3", "5", "-4", "abc", "", "4, 4", "18446744073709551620"])
     func framing(length: String) async throws {
         for method: HTTPMethod in [.post, .put, .get] {
@@ -168,7 +171,7 @@ import Testing
         }
     }
 
-    @Test("R47: a transfer coding is not the caller's to set", arguments: [HTTPMethod.get, .post, .put])
+    @Test("R47: a request must not set its transfer coding", arguments: [HTTPMethod.get, .post, .put])
     func transferEncoding(method: HTTPMethod) async throws {
         for value in ["chunked", "identity", ""] {
             try await expectRefusal(.invalidRequest(.framing)) {
@@ -188,7 +191,7 @@ import Testing
         }
     }
 
-    @Test("R47: a length that is the body's stands on the wire once")
+    @Test("R47: a correct length is sent once")
     func rightLength() async throws {
         try await expectAnswer(setUp: {
             $0.path = "/echo"

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Kept connections that are dead (rows R76, R77), answers nobody reads (R74).
+/// Dead kept connections (rows R76, R77), responses that nobody reads (R74).
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ReuseFaultTests {
     /// Two requests, the second on a connection that the server ends as `end` says.
     private func second(
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(
-        "R76: a GET on a connection that was closed meanwhile goes out on a new one",
+        "R76: a GET on a connection closed meanwhile is sent on a new one",
         arguments: [LoopbackScript.Step.close, .reset])
     func closedMeanwhile(end: LoopbackScript.Step) async throws {
         try await second(Probe(), after: [end], isClosedBefore: true) { result, server in
@@ -47,10 +47,10 @@ import Testing
         }
     }
 
-    @Test("R76: so does a POST: nothing of it was sent", arguments: [LoopbackScript.Step.close, .reset])
+    @Test("R76: so is a POST, because nothing of it was sent", arguments: [LoopbackScript.Step.close, .reset])
     func postClosedMeanwhile(end: LoopbackScript.Step) async throws {
         var probe = Probe(method: .post)
-        // The close is there before it is sent: whoever looks at the connection, however late, sees it.
+        // The close has arrived before the request is sent: any check of the connection sees it.
         for body in ["", Canary.body, String(repeating: Canary.body, count: 20_000)] {
             probe.body = .string(body)
             try await second(probe, after: [end], isClosedBefore: true) { result, server in
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(
-        "R76: a GET that the dying connection has taken is sent once more",
+        "R76: a GET that the closing connection accepted is sent again",
         arguments: [HTTPMethod.get, .head, .put, .delete])
     func takenByDying(method: HTTPMethod) async throws {
         var probe = Probe(method: method)
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "R77: a POST that the dying connection has taken is never sent again",
+        "R77: a POST that the closing connection accepted is never sent again",
         arguments: [HTTPMethod.post, .patch, "MAKE"])
     func postTakenByDying(method: HTTPMethod) async throws {
         for body in [nil, "", "once", String(repeating: "x", count: 200_000)] {
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test("R77: one that says it may be repeated is")
+    @Test("R77: a POST that allows it is sent again")
     func postThatMay() async throws {
         var probe = Probe(method: .post)
         probe.body = .string("twice")
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test("R77: a GET half answered is not sent again")
+    @Test("R77: a GET with half a response is not sent again")
     func halfAnswered() async throws {
         let half = head("200 OK", "Content-Length: 10\r\n") + "abc"
         try await second(Probe(), after: [.expectHead, .send(half), .close], isClosedBefore: false) { result, server in
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test("R76: a server that closes every connection behind its answer costs connections, not answers")
+    @Test("R76: a server that closes after every response costs connections, not responses")
     func closingServer() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent()
@@ -140,7 +140,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R74: responses that nobody reads hold nothing up")
+    @Test("R74: responses that nobody reads delay nothing")
     func droppedResponses() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent()

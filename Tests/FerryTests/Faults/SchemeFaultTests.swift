@@ -5,12 +5,12 @@ import Testing
 
 @testable import Ferry
 
-/// URLs that name files: rows R34 and R45. No file is opened for them, by whatever way; the kernel is asked.
+/// URLs of files: rows R34 and R45. No file is opened for them in any way, as the kernel confirms.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct SchemeFaultTests {
-    /// Ways to write it.
+    /// Notations of such URLs.
     private static let schemes = ["file://", "FILE://", "file:", "file://localhost", "file:///..", "fIlE:////"]
 
-    @Test("The kernel tells of a file that is opened")
+    @Test("The kernel reports a file that is opened")
     func opensAreSeen() throws {
         let watch = try FileWatch()
         #expect(!watch.wasOpened)
@@ -35,7 +35,7 @@ import Testing
     }
 
     /// Without slashes it is a path below the base URL.
-    @Test("R45: nor one that is asked for", arguments: schemes.filter { $0.contains("//") })
+    @Test("R45: nor is a requested one", arguments: schemes.filter { $0.contains("//") })
     func fileAsURL(scheme: String) async throws {
         let watch = try FileWatch()
         try await withFlow { server, agent in

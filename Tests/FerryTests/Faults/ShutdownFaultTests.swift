@@ -6,9 +6,9 @@ import Testing
 
 @testable import Ferry
 
-/// Row R73: the end of an agent with work in hand.
+/// Row R73: shutting down an agent with running requests.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ShutdownFaultTests {
-    @Test("R73: what ends within the grace is answered, the rest is told of the shutdown")
+    @Test("R73: runs that end within the grace get their result, the rest are told of the shutdown")
     func grace() async throws {
         let server = try LoopbackServer()
         server.script(path: "/held", [.expectHead, .mark("held"), .keepOpen])
@@ -47,8 +47,8 @@ import Testing
         #expect(await code { () throws(RequestError) in try await agent.send(Get(server.baseURL)) } == .shutdown)
     }
 
-    /// No case of the table's: a time. The run that is held is ended by the end of the grace, and by nothing else.
-    @Test("A grace of a second is waited out, and no longer")
+    /// Not a case of the table: it is about time. Only the end of the grace ends the held run.
+    @Test("A grace of a second is waited for, and no longer")
     func graceOfASecond() async throws {
         MachinePauses.beginWatch()
         var times: [Duration] = []
@@ -71,12 +71,12 @@ import Testing
         #expect(times.sorted()[1] < .milliseconds(1700), "\(times)")
     }
 
-    @Test("Nor is a grace waited for by whom nothing holds up")
+    @Test("Without running requests the grace is not waited for")
     func graceWithoutNeed() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent()
         #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
-        // It would be longer than the test may be.
+        // It would be longer than the test may take.
         await agent.shutdown(grace: .seconds(3600))
         try await server.waitForOpenConnections(atMost: 0)
     }

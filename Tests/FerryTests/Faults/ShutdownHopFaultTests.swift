@@ -6,7 +6,7 @@ import Testing
 
 /// Row R115: runs whose first response is not their last, while their agent is shut down.
 @Suite(.timeLimit(.minutes(1)), .faultTable) struct ShutdownHopFaultTests {
-    /// What comes before the last response.
+    /// What precedes the last response.
     enum Hop: CaseIterable {
         case redirect, retry, challenge
 
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "R115: a run that is redirected, retried or challenged in the grace ends by its own result",
+        "R115: a run that is redirected, retried or challenged within the grace ends with its own result",
         arguments: Hop.allCases)
     func hopInTheGrace(hop: Hop) async throws {
         for start in Start.allCases {
@@ -80,7 +80,7 @@ import Testing
             let shutdown = Task { await agent.shutdown(grace: .seconds(5)) }
             #expect(await eventually { agent.core.isClosed })
             server.signal("go")
-            // Where the run is ended instead, there is no second request to wait for.
+            // If the run is ended instead, there is no second request to wait for.
             let isSent = await eventually { server.requestCount == 2 }
             server.signal("end")
             let found = await Result { try await run.value }
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test("R115: a run whose next hop is not over at the end of the grace is told of the shutdown")
+    @Test("R115: a run whose next hop exceeds the grace is told of the shutdown")
     func hopBeyondTheGrace() async throws {
         for start in Start.allCases {
             let (server, cache) = (try LoopbackServer(), FaultCache())

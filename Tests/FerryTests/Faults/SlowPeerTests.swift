@@ -7,7 +7,7 @@ import Testing
 /// Peers that stop or crawl: rows R66 to R70.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct SlowPeerTests {
     @Test(
-        "R66: a head that does not come, or not whole, is a timeout of the head",
+        "R66: a head that does not arrive completely is a timeout of the head",
         arguments: ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nX: y\r\n"])
     func stalledHead(text: String) async throws {
         try await expectFault(
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test("R66: so is a promise that is not kept")
+    @Test("R66: so is 100 Continue without a final response")
     func stalledAfterContinue() async throws {
         try await expectFault(
             [.expectHead, .send("HTTP/1.1 100 Continue\r\n\r\n"), .keepOpen], .timeout(.responseHead), .waitingHead
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("R66: total time and deadline hold, though bytes keep coming")
+    @Test("R66: total timeout and deadline apply although bytes keep arriving")
     func boundsOverDrip() async throws {
         let drip = String(repeating: "x", count: 10_000)
         let script: LoopbackScript = [
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("R66: the wait in the queue counts for the deadline only")
+    @Test("R66: the time in the queue counts for the deadline only")
     func deadlineInQueue() async throws {
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .keepOpen])
@@ -78,7 +78,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// How long runs took that are at fault, by the clock of their loop.
+    /// How long the failing runs took, by the clock of their loop.
     private final class Times: RequestObserver {
         private let seen = Mutex<[Duration]>([])
         var ofFaults: [Duration] { seen.withLock { $0 } }
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("R67: a body that crawls is a fault when a rate was asked for, at its time and not before")
+    @Test("R67: a body below the requested rate is an error, at its time and not before")
     func lowSpeed() async throws {
         let times = Times()
         try await expectFault(
@@ -104,14 +104,14 @@ import Testing
         let taken = times.ofFaults
         // The loop counts in whole milliseconds.
         #expect(taken.count == FaultSetup().plays.count && taken.allSatisfy { $0 > .milliseconds(990) }, "\(taken)")
-        // One look at the rate is enough; the time of a single run may be the machine's.
+        // One check of the rate is enough; the time of a single run may depend on the machine.
         #expect(taken.sorted()[taken.count / 2] < .milliseconds(1700), "\(taken)")
     }
 
-    @Test("R67: without it a slow body that lives is an answer; so is one above the rate")
+    @Test("R67: without a rate a slow body succeeds; so does one above the rate")
     func slowButAlive() async throws {
-        // The rate is looked at twice at least while the body comes; a machine that stands still for a second leaves
-        // more bytes than it asks for.
+        // The rate is checked at least twice while the body arrives; a machine that stands still for a second leaves
+        // more bytes than required.
         for lowSpeed in [nil, Timeouts.LowSpeed(bytesPerSecond: 2, time: .milliseconds(600))] {
             let count = lowSpeed == nil ? 8 : 34
             try await expectAnswer(
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("R70: a server that reads slowly is none")
+    @Test("R70: a server that reads slowly is not")
     func slowUpload() async throws {
         try await expectAnswer(
             [

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Versions and client certificates that do not fit: the rest of R60 to R64.
+/// Unsuitable versions and client certificates: the rest of R60 to R64.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct TLSConfigurationFaultTests {
     private func expectHandshakeFault(
         _ code: RequestError.Code, sourceLocation: SourceLocation = #_sourceLocation,
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test("A server that speaks only older TLS than is wanted is not spoken to")
+    @Test("A server that only offers versions of TLS below the minimum is refused")
     func minimumVersion() async throws {
         try await expectHandshakeFault(.tls(.handshake)) { setup, _ in
             setup.server.tlsVersions = 12...12
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("A version that both speak is spoken", arguments: [12...12, 12...13, 13...13])
+    @Test("A version that both support is used", arguments: [12...12, 12...13, 13...13])
     func version(versions: ClosedRange<Int>) async throws {
         let certificate = try ServerCertificate()
         try await expectAnswer(setUp: {
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("A client certificate whose files or password are wrong is our fault, before anything is sent")
+    @Test("A wrong file or password of a client certificate is a configuration error, before anything is sent")
     func unusableClientCertificate() async throws {
         for password in [nil, "canary-wrong"] {
             try await expectHandshakeFault(.tls(.configuration)) { setup, certificate in
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("A client certificate opens the server that demands one")
+    @Test("A client certificate is accepted by the server that requires one")
     func clientCertificate() async throws {
         let certificate = try ServerCertificate()
         for isLocked in [false, true] {
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test("A server that demands one serves nobody without it")
+    @Test("A server that requires one refuses requests without it")
     func missingClientCertificate() async throws {
         let certificate = try ServerCertificate()
         for versions in [12...12, 13...13] {
@@ -89,7 +89,7 @@ import Testing
             options.tlsVersions = versions
             try await withFlow(server: options) { server, agent in
                 for result in await agent.resultsOfBothWays(Probe(path: "/hello?" + Canary.query)) {
-                    // Under TLS 1.3 the refusal comes after the client's part of the handshake.
+                    // With TLS 1.3 the refusal comes after the client's part of the handshake.
                     let error = try #require(result.error)
                     #expect(.tls ~= error || .connectionReset ~= error || .connectionClosed ~= error, "\(error)")
                 }
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test("R60: faults of trust are not tried again, however much retrying is asked for")
+    @Test("R60: certificate errors are not retried, whatever the retry policy")
     func notRetried() async throws {
         for kind in [ServerCertificate.Kind.expired, .wrongHost, .untrusted] {
             let certificate = try ServerCertificate(kind)
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("R58: a redirect to a server that is not trusted ends there")
+    @Test("R58: a redirect to an untrusted server ends there")
     func redirectToUntrusted() async throws {
         let certificate = try ServerCertificate()
         let untrusted = try LoopbackServer(.init(certificate: ServerCertificate(.untrusted)))

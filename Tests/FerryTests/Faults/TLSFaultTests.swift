@@ -3,7 +3,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// No trust: rows R58 to R64.
+/// Untrusted servers: rows R58 to R64.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct TLSFaultTests {
     /// A server with a certificate, and an agent that trusts its authority; nothing of the request may be sent.
     private func expectDistrust(
@@ -24,13 +24,15 @@ import Testing
         ) { #expect($0.requestCount == 0, sourceLocation: sourceLocation) }
     }
 
-    @Test("R58: a certificate of another time is expired", arguments: [ServerCertificate.Kind.expired, .notYetValid])
+    @Test(
+        "R58: a certificate outside its period of validity is reported as expired",
+        arguments: [ServerCertificate.Kind.expired, .notYetValid])
     func expired(kind: ServerCertificate.Kind) async throws { try await expectDistrust(.tls(.expired), kind) }
 
-    @Test("R59: a certificate of another host is not this host's")
+    @Test("R59: a certificate of another host is refused")
     func wrongHost() async throws { try await expectDistrust(.tls(.hostname), .wrongHost) }
 
-    @Test("R59: nor is it when the host is called by a name")
+    @Test("R59: so it is when the host has a name")
     func wrongName() async throws {
         let certificate = try ServerCertificate(.wrongHost)
         let server = try LoopbackServer(.init(certificate: certificate))
@@ -44,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "R60: an authority that is not known is not trusted",
+        "R60: an unknown authority is not trusted",
         arguments: [ServerCertificate.Kind.untrusted, .selfSigned])
     func untrusted(kind: ServerCertificate.Kind) async throws { try await expectDistrust(.tls(.untrusted), kind) }
 
@@ -53,14 +55,14 @@ import Testing
         try await expectDistrust(.tls(.untrusted)) { $0.configuration.tls.authorityFile = nil }
     }
 
-    @Test("R60: a file of authorities that cannot be read trusts nobody")
+    @Test("R60: an unreadable file of authorities means that no server is trusted")
     func unreadableAuthorities() async throws {
         try await expectDistrust(.tls(.configuration), phase: .connect) {
             $0.configuration.tls.authorityFile = "/nonexistent/authorities.pem"
         }
     }
 
-    @Test("R60: without verification all of these are served")
+    @Test("R60: without verification all of these succeed")
     func unverified() async throws {
         for kind in ServerCertificate.Kind.allCases {
             let certificate = try ServerCertificate(kind)
@@ -71,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("R61: a key that is not pinned is refused, with and without verification")
+    @Test("R61: an unpinned key is refused, with and without verification")
     func pinMismatch() async throws {
         let other = try ServerCertificate().publicKeyPin
         for verification in [TLSConfiguration.Verification.full, .none] {
@@ -89,21 +91,21 @@ import Testing
         try await expectTLSAnswer(certificate) { $0.configuration.tls.pinnedKeys = [other, certificate.publicKeyPin] }
     }
 
-    @Test("R63: what is no TLS is no handshake")
+    @Test("R63: a server without TLS fails the handshake")
     func plainText() async throws {
         for text in ["HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "\0\0\0\0\0\0\0\0", "x"] {
             try await expectDistrust(.tls(.handshake), .valid, [.plain, .expectBytes(10), .send(text), .close])
         }
     }
 
-    @Test("R63: nor is a close, or a reset, inside it")
+    @Test("R63: so does a close or a reset within it")
     func closedInHandshake() async throws {
         try await expectDistrust(.tls(.handshake), .valid, [.closeHandshake])
         try await expectDistrust(.tls(.handshake), .valid, [.plain, .close])
         try await expectDistrust(.tls(.handshake), .valid, [.plain, .expectBytes(10), .reset])
     }
 
-    @Test("R63: http to a server that speaks TLS is no HTTP")
+    @Test("R63: plain http to a TLS server is not HTTP")
     func plainClient() async throws {
         let server = try LoopbackServer(.init(certificate: ServerCertificate()))
         let agent = NetworkAgent()
@@ -115,7 +117,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R64: a handshake that does not go on is a timeout of TLS")
+    @Test("R64: a handshake that stalls is a timeout of TLS")
     func stalledHandshake() async throws {
         for timeouts in [Timeouts(connect: .milliseconds(200)), Timeouts(idle: .milliseconds(200))] {
             try await expectDistrust(.timeout(.tls), .valid, [.stallHandshake]) {
@@ -125,7 +127,7 @@ import Testing
         }
     }
 
-    @Test("https is served to who trusts, and the connection kept")
+    @Test("https works with the trusted authority, and the connection is kept")
     func served() async throws {
         try await expectTLSAnswer(ServerCertificate()) { _ in }
     }

@@ -5,25 +5,25 @@ import Testing
 
 @testable import Ferry
 
-/// Rows R113 and R114: tokens that expire while runs are at work, and tokens that a resource never accepts.
+/// Rows R113 and R114: tokens that expire while runs are in progress, and tokens that a resource never accepts.
 @Suite(.timeLimit(.minutes(1)), .faultTable) struct TokenFaultTests {
     // MARK: R113
 
-    /// A file that is sent in pieces which break off, and whose tokens expire twice meanwhile.
+    /// A file whose segments break off, and whose tokens expire twice meanwhile.
     private final class ExpiringFile: Sendable {
         private struct State {
             var hasFirst = false
-            /// First bytes of the pieces that were broken off.
+            /// The first bytes of the ranges that have broken off.
             var broken: Set<Int> = []
         }
 
         let bytes: [UInt8]
-        /// First bytes of the pieces that break off after a thousand bytes.
+        /// The first bytes of the ranges that break off after a thousand bytes.
         private let starts: [Int]
         private let segments: Int
-        /// Passed by the first refusals of all that load a segment.
+        /// Passed by the first refusals of all segment loaders.
         private let refusals = Gate()
-        /// Passed before a piece is sent that breaks off.
+        /// Passed before a range that breaks off is sent.
         let pieces = Gate()
         private let opensPieces: Bool
         private let state = Mutex(State())
@@ -31,7 +31,7 @@ import Testing
         init(segments: Int, opensPieces: Bool = true) {
             self.segments = segments
             self.opensPieces = opensPieces
-            // The first thousand bytes are asked for alone where there are segments.
+            // With segments, the first thousand bytes are requested alone.
             starts = segments == 1 ? [0, 1000] : (0..<segments).map { 1000 + 2000 * $0 }
             bytes = LoopbackServer.pattern(0..<(1000 + 2000 * segments))
         }
@@ -73,7 +73,7 @@ import Testing
         return options
     }
 
-    /// Until no transfer is at work but the one that asks for this: then all others wait for the token.
+    /// Until the only running transfer is the one that waits for this: then all others wait for the token.
     private func noneButTheRefresh(_ agent: NetworkAgent) async {
         _ = await eventually { agent.statistics.running == 1 }
     }
@@ -96,7 +96,8 @@ import Testing
         }
     }
 
-    @Test("R113: likewise one that was paused, and on which the server has hung up meanwhile", arguments: [2, 4, 8])
+    @Test(
+        "R113: so does one that was paused, and whose connection the server has closed meanwhile", arguments: [2, 4, 8])
     func pausedSegments(count: Int) async throws {
         let folder = try Folder()
         try await withFlow {
@@ -111,7 +112,7 @@ import Testing
             #expect(await eventually { file.pieces.arrived == count })
             task.pause()
             file.pieces.open()
-            // What is under way already may still come, or it is held until the end of the pause.
+            // Bytes that are under way may still arrive, or are held until the end of the pause.
             #expect(
                 await eventually { tokens.issued == 3 || task.download.state.withLock { $0.pouring.count } == count })
             task.resume()
@@ -121,7 +122,7 @@ import Testing
         }
     }
 
-    @Test("R113: a download in segments that waits for its token is cancelled, and ends at its deadline, at once")
+    @Test("R113: a segmented download that waits for its token ends at once on a cancel and at its deadline")
     func segmentsEnd() async throws {
         let folder = try Folder()
         for isCancelled in [true, false] {
@@ -158,7 +159,8 @@ import Testing
 
     // MARK: R114
 
-    /// Sends to a resource that never accepts a token, in turn or at once, and tells how often a token was fetched.
+    /// Sends to a resource that never accepts a token, one after another or at once, and returns how often a token was
+    /// fetched.
     private func refreshes(
         _ count: Int, atOnce: Bool, withHealthyRuns: Bool, path: @escaping @Sendable (Int) -> String = { _ in "/never" }
     ) async throws -> Int {
@@ -199,19 +201,19 @@ import Testing
         return issued.withLock { $0 }
     }
 
-    @Test("R114: for a resource that refuses every token, three are fetched in a minute at most")
+    @Test("R114: for a resource that refuses every token, at most three are fetched in a minute")
     func refusedForEver() async throws {
         #expect(try await refreshes(100, atOnce: false, withHealthyRuns: false) == 3)
         #expect(try await refreshes(100, atOnce: true, withHealthyRuns: false) <= 3)
     }
 
-    @Test("R114: likewise while other runs show that the token is good", arguments: [true, false])
+    @Test("R114: also while other runs show that the token is good", arguments: [true, false])
     func refusedBesideHealthyRuns(atOnce: Bool) async throws {
         #expect(try await refreshes(100, atOnce: atOnce, withHealthyRuns: true) <= 3)
         #expect(try await refreshes(100, atOnce: atOnce, withHealthyRuns: true) { "/never/\($0)" } <= 3)
     }
 
-    @Test("R114: a token that expires for good is replaced each time, however often that is")
+    @Test("R114: a token that really expires is refreshed each time, however often that is")
     func expiresOften() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
@@ -228,9 +230,9 @@ import Testing
         }
     }
 
-    // MARK: Bodies that are read once
+    // MARK: Bodies that can be read once
 
-    @Test("An upload that can be read once is not sent again, and has the token refreshed for the next one")
+    @Test("An upload that can be read once is not sent again, but its token is refreshed for the next one")
     func uploadThatIsReadOnce() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Downloads that nobody waits for: row R74. Of streams, `StreamReaderTests` tell.
+/// Downloads that nobody awaits: row R74. For streams see `StreamReaderTests`.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct UnreadFaultTests {
-    @Test("R74: a download that nobody waits for comes to its end all the same", arguments: Form.download.ways)
+    @Test("R74: a download that nobody awaits completes all the same", arguments: Form.download.ways)
     func forgottenDownload(way: Way) async throws {
         let place = try DownloadPlace()
         try await withFlow { server, agent in

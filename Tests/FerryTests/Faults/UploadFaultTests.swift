@@ -6,9 +6,9 @@ import Testing
 
 @testable import Ferry
 
-/// Row R48 as far as there are bodies that are pulled: below the agent, whose own bodies lie in memory.
+/// Row R48 for pulled bodies: below the agent, whose own bodies are in memory here.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct UploadFaultTests {
-    /// Gives out pieces of a body, and ends as the case says.
+    /// Provides pieces of a body, and ends as the case says.
     private final class Source: TransferReceiver {
         private struct State {
             var fills: [TransferFill]
@@ -69,7 +69,7 @@ import Testing
         return result.failure.map { RequestError($0, of: result, url: request.url) }
     }
 
-    @Test("R48: a source that fails midway leaves a message that is not complete", arguments: [UInt64(100_000), nil])
+    @Test("R48: a source that fails midway leaves an incomplete message", arguments: [UInt64(100_000), nil])
     func failsMidway(length: UInt64?) async throws {
         let server = try LoopbackServer()
         let error = try #require(try await upload([.bytes(1000), .bytes(1000), .failed], length: length, to: server))
@@ -77,7 +77,7 @@ import Testing
             error, ExpectedFault(code: .uploadSource, phases: [.send], processed: true, attempts: 1, received: 0),
             url: server.baseURL + "/upload")
         #expect(error.bytesSent > 0)
-        // The server saw the head and perhaps a part, and never an end: it has not answered.
+        // The server received the head and perhaps a part, but never an end: it has not responded.
         #expect(server.requests.allSatisfy { $0.bodyLength <= 2000 })
     }
 
@@ -91,7 +91,7 @@ import Testing
         #expect(server.requests.allSatisfy { $0.bodyLength < 100 })
     }
 
-    @Test("R48: a source that keeps its word is served, with a length and without", arguments: [UInt64(3000), nil])
+    @Test("R48: a correct source succeeds, with a length and without", arguments: [UInt64(3000), nil])
     func good(length: UInt64?) async throws {
         let server = try LoopbackServer()
         #expect(try await upload([.bytes(1000), .bytes(1500), .bytes(500)], length: length, to: server) == nil)

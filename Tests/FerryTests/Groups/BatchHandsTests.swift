@@ -96,12 +96,12 @@ import Testing
         #expect(stub.requests.isEmpty)
     }
 
-    /// Lets nobody through until two are there.
+    /// Blocks until two have arrived.
     private final class Meeting: Sendable {
         private let present = DispatchSemaphore(value: 0)
         private let count = Atomic<Int>(0)
 
-        /// False when the other does not come.
+        /// False if the other does not arrive.
         func wait() -> Bool {
             if count.add(1, ordering: .relaxed).newValue == 2 {
                 present.signal()

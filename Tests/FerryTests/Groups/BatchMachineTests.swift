@@ -3,7 +3,7 @@ import Testing
 @testable import Ferry
 
 @Suite struct BatchMachineTests {
-    /// A machine with so many members begun.
+    /// A machine with this many started members.
     private func machine(
         _ count: Int, atMost limit: Int = .max, _ mode: BatchMachine.Mode = .failFast, begun: Int = 0
     ) -> BatchMachine {

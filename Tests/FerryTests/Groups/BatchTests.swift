@@ -52,7 +52,7 @@ import Testing
         #expect(stub.requests.isEmpty)
     }
 
-    @Test("R108: the first failure cancels the rest, and what had finished is there")
+    @Test("R108: the first failure cancels the rest, and finished values are available")
     func failFast() async throws {
         let stub = StubTransport { request in
             request.url.hasSuffix("/4") || request.url.hasSuffix("/1") || request.url.hasSuffix("/8")
@@ -80,7 +80,7 @@ import Testing
         #expect(outcome.count == 1)
     }
 
-    @Test("R108: the failure is told, and the rest is off the line, within a tenth of a second")
+    @Test("R108: the failure is reported and the rest is cancelled within a tenth of a second")
     func failFastIsFast() async throws {
         MachinePauses.beginWatch()
         var times: [Duration] = []
@@ -104,12 +104,12 @@ import Testing
             #expect(await outcome.error?.failedIndex == 4)
             let ended = end.withLock { $0 }
             times.append(ended - began - MachinePauses.total(between: began, and: ended))
-            // That of the failure may be kept.
+            // The failed member's value may be retained.
             try await server.waitForOpenConnections(atMost: 1)
             await agent.shutdown()
             #expect(outcome.count == 1 && server.requestCount == 10)
         }
-        // One of them may have had no processor.
+        // One of them may not have had a processor.
         #expect(times.sorted()[2] < .milliseconds(100), "\(times)")
     }
 
@@ -121,7 +121,7 @@ import Testing
         #expect(error?.finished[0] as? String == "a" && error?.finished[1] as? Int == 1 && error?.finished.count == 2)
     }
 
-    @Test("R108: all are collected, in order")
+    @Test("R108: all results are collected, in order")
     func collectAll() async throws {
         let agent = NetworkAgent.with(StubTransport(["/4": .response(status: 404)]))
         let results = try await agent.send(batch: (0..<10).map { Count(number: $0) }, .collectAll)

@@ -11,7 +11,7 @@ import Testing
 
     private typealias Machine = ChainMachine<Link>
 
-    /// What an action says, to be compared.
+    /// A description of an action, for comparing.
     private func word(_ action: Machine.Action) -> String {
         switch action {
         case .perform(.step(let name)): name

@@ -75,7 +75,7 @@ import Testing
         #expect(try await agent.send(ChainRequest(value: 5).map { $0 * 2 }.then { Count(number: $0) }) == 10)
     }
 
-    @Test("R109: a failing step names itself, later ones are never sent", arguments: [nil, "third"])
+    @Test("R109: a failing step is named in the error, and later ones are never sent", arguments: [nil, "third"])
     func failingStep(name: String?) async throws {
         let stub = StubTransport(["/3": .response(status: 503)])
         let agent = NetworkAgent.with(stub)
@@ -209,7 +209,7 @@ import Testing
                 _ = handle
                 return value
             }
-            // It holds the run, and the run the closure that holds it.
+            // It holds the run, which holds the closure that holds it.
             handle.task.withLock { $0 = agent.start(chain, completion: outcome.take) }
         }
         start()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Where the members of a group end: as a run does that is started or awaited like the group.
+/// Where the members of a group end: like a run that is started or awaited in the same way as the group.
 @Suite struct GroupCallbackTests {
     enum Kind: CaseIterable, Sendable { case batch, chain, chainOfBatches, failures, exchanged, cached }
 
@@ -61,7 +61,7 @@ import Testing
         let members = kind == .chain ? 3 : kind == .chainOfBatches ? 7 : 6
         #expect(ends.count { $0.event.contains("willDeliver") } == members)
         for entry in ends { #expect(entry.place == (isProcessing(entry.event) ? .processing : .callbacks), "\(entry)") }
-        // Of each member what follows `willDeliver` is its end, and no other member comes in between.
+        // For each member its end follows `willDeliver`, with no other member in between.
         for (index, event) in ends.map(\.event).filter({ !isProcessing($0) }).enumerated()
         where event.contains("willDeliver") {
             let shown = ends.map(\.event).filter { !isProcessing($0) }

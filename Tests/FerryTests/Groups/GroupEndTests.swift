@@ -5,15 +5,16 @@ import Testing
 
 @testable import Ferry
 
-/// Batches and chains that are ended: by a cancel, a deadline or a shutdown, wherever they stand.
+/// Batches and chains that are ended by a cancel, a deadline or a shutdown, in any state.
 @Suite(.timeLimit(.minutes(1))) struct GroupEndTests {
-    /// Goes with the task that carries a group, which is after its result was sent on its way to the queue.
+    /// Freed with the task that carries a group, after its result was sent to the queue.
     @TaskLocal private static var carried: Token?
 
-    /// A chain that is held at its first request, in a closure, at a batch, or whose result is on its way.
+    /// A chain that is held at its first request, in a closure, at a batch, or just before its result is delivered.
     enum Standing: CaseIterable { case unbegun, atFirst, inClosure, inBatch, answered, finished }
 
-    /// Blocks a callback queue when the last member of a group has ended on it: the result of the group stands behind.
+    /// Blocks a callback queue when the last member of a group has ended on it: the result of the group waits behind
+    /// it.
     private final class Blocker: RequestObserver {
         private let state = Mutex<(left: Int, block: (@Sendable () -> Void)?)>((0, nil))
 
@@ -30,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("A cancel counts in every state", arguments: Standing.allCases)
+    @Test("A cancel takes effect in every state", arguments: Standing.allCases)
     func cancelInEveryState(_ standing: Standing) async throws {
         let stub = StubTransport { request in
             switch (standing, request.url) {
@@ -79,7 +80,9 @@ import Testing
         #expect(task.state == (standing == .finished ? .finished : .cancelled))
     }
 
-    @Test("A cancel counts in every state of a batch", arguments: [Standing.unbegun, .inBatch, .answered, .finished])
+    @Test(
+        "A cancel takes effect in every state of a batch",
+        arguments: [Standing.unbegun, .inBatch, .answered, .finished])
     func cancelInEveryStateOfABatch(_ standing: Standing) async throws {
         let stub = StubTransport { standing == .inBatch && $0.url.hasSuffix("/3") ? .hold : .response() }
         let blocker = Blocker()
@@ -114,7 +117,7 @@ import Testing
         #expect(task.state == (standing == .finished ? .finished : .cancelled))
     }
 
-    @Test("Cancelling the task cancels what is sent in it")
+    @Test("Cancelling the task cancels the runs started in it")
     func cancelledTasks() async {
         let stub = StubTransport(always: .hold)
         let agent = NetworkAgent.with(stub)
@@ -174,7 +177,7 @@ import Testing
 
     // MARK: Deadlines
 
-    @Test("A member that never answers ends with the deadline of its group", arguments: [true, false])
+    @Test("A member without a response ends with the deadline of its group", arguments: [true, false])
     func silentMember(isBatch: Bool) async throws {
         let server = try LoopbackServer()
         server.script(path: "/silent", [.wait("never")])

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Groups of every shape, ended at random in every way: each has its one result, and nothing is left.
+/// Groups of every shape, ended at random in every way: each has its one result, and nothing is left behind.
 @Suite(.timeLimit(.minutes(2))) struct GroupRaceTests {
-    /// How often each has ended.
+    /// How often each kind of end occurred.
     private final class Ends: Sendable {
         private let counts: Mutex<[Int]>
 
@@ -19,7 +19,7 @@ import Testing
 
     private static let paths = ["/hello", "/hello", "/hello", "/hello", "/hello", "/missing", "/closing", "/data"]
 
-    /// A group of groups, so deep at most.
+    /// A group of groups, up to this depth.
     private static func group(_ random: inout SplitMix, depth: Int) -> ChainRequest<Int> {
         let path = paths.randomElement(using: &random)!
         let request = ChainRequest(Get(path)).map { $0.status }
@@ -88,7 +88,7 @@ import Testing
         #expect(agent.core.state.withLock { $0.groups.isEmpty && $0.table.count == 0 && $0.controls.isEmpty })
     }
 
-    /// One group: awaited or by closure, cancelled after so many turns of the scheduler or not at all.
+    /// One group: awaited or with a closure, cancelled after this many turns of the scheduler or not at all.
     private func play(
         _ group: ChainRequest<Int>, _ kind: Int, _ yields: Int, _ agent: NetworkAgent,
         _ ended: @escaping @Sendable () -> Void

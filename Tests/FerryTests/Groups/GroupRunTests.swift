@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Batches and chains as runs: how they are started, watched and handed over.
+/// Batches and chains as runs: how they are started, observed and delivered.
 @Suite(.timeLimit(.minutes(1))) struct GroupRunTests {
     @Test func closuresGetTheirResultOnceOnTheirQueue() async throws {
         let agent = NetworkAgent.with(StubTransport(always: .response()))
@@ -73,7 +73,7 @@ import Testing
         weak let gone = delegate
         calls = nil
         delegate = nil
-        // The one that called it last may still be on its way back.
+        // The last caller may still be returning.
         #expect(await eventually { gone == nil })
         stub.releaseAll()
         await agent.shutdown()
@@ -202,7 +202,7 @@ import Testing
         ) { _ in }
         await stub.waitForHeld(3)
         task.setPriority(.high)
-        // One that is being handed over gets it a moment later.
+        // A run that is being submitted gets it a moment later.
         #expect(
             await eventually {
                 stub.held.sorted { $0.url < $1.url }.map(\.priority) == [.low, .high, .high]
@@ -211,7 +211,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// Changes the priority when a request is logged: its transfer is made then, and not yet handed over.
+    /// Changes the priority when a request is logged: its transfer exists then, but has not been submitted.
     private final class Changer: LogSink {
         let task = Mutex<RequestTask<String>?>(nil)
         var minimumLevel: LogLevel { .trace }

@@ -3,7 +3,7 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// A request whose value is what stands after the last slash of its path, however it is answered.
+/// A request whose value is the last component of its path, whatever its response.
 struct Echo: Request {
     typealias Value = String
     var path: String
@@ -17,7 +17,7 @@ struct Echo: Request {
     func value(from response: Response) throws -> String { String(path.dropFirst()) }
 }
 
-/// Another kind.
+/// A request of another type.
 struct Count: Request {
     typealias Value = Int
     let number: Int
@@ -26,7 +26,7 @@ struct Count: Request {
 }
 
 extension StubTransport {
-    /// Answers with 200, but for these paths.
+    /// Responds with 200, except for these paths.
     convenience init(_ answers: [String: Answer]) {
         self.init { request in
             answers[String(request.url.dropFirst("http://h".count))] ?? .response()
@@ -44,7 +44,7 @@ extension NetworkAgent {
     }
 }
 
-/// Keeps the outcomes of what it observes.
+/// Records the outcomes of the runs it observes.
 final class OutcomeObserver: RequestObserver {
     private let state = Mutex<(started: [RunInfo], outcomes: [RunOutcome])>(([], []))
 

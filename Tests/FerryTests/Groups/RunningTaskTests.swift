@@ -4,10 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// The handle by which a group's task is cancelled. What is said here of its life is looked at by the address
-/// sanitizer.
+/// The handle for cancelling a group's task. The address sanitizer checks the claims about its lifetime.
 @Suite(.timeLimit(.minutes(1))) struct RunningTaskTests {
-    /// As a group does it: in a child of a task group, which begins at once.
+    /// Like a group: in a child of a task group, which starts at once.
     private func child<Value: Sendable>(_ work: @escaping @Sendable (RunningTask?) async -> Value) async -> Value? {
         await withTaskGroup(of: Value.self) { group in
             group.addImmediateTask { await work(RunningTask()) }
@@ -51,7 +50,7 @@ import Testing
                 task?.cancel()
                 return Task.isCancelled
             } onCancel: {
-                // The handler runs inside of the cancel, on the same thread; another one is nothing.
+                // The handler runs within the cancel, on the same thread; a second cancel has no effect.
                 called.withLock { $0 += 1 }
                 task?.cancel()
             }
@@ -80,8 +79,8 @@ import Testing
         }
     }
 
-    /// What can fail is the runtime, and the sanitizers see it: a handle that did not hold its task would cancel freed
-    /// memory here. And a cancel that waited for its task would come to the suite's limit.
+    /// A failure shows in the runtime and the sanitizers: a handle that did not hold its task would cancel freed memory
+    /// here. And a cancel that waited for its task would reach the suite's limit.
     @Test func aCancelMayMeetTheEnd() async {
         for round in 0..<2000 {
             let box = Mutex<RunningTask?>(nil)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Ferry
 
-/// RFC 9111, 5.2: the directives, and what is left of broken ones.
+/// RFC 9111, 5.2: the directives, and what remains of invalid ones.
 @Suite struct CacheControlTests {
     private func response(_ values: String...) -> ResponseDirectives { ResponseDirectives(CacheDirectiveList(values)) }
 
@@ -17,7 +17,7 @@ import Testing
         #expect(response(text).maxAge == seconds)
     }
 
-    /// RFC 9111, 4.2.1: what is not a number of seconds makes the response stale.
+    /// RFC 9111, 4.2.1: an invalid number of seconds makes the response stale.
     @Test(arguments: [
         "max-age", "max-age=", "max-age=-1", "max-age=+1", "max-age=60.0", "max-age=a60", "max-age=60a", "max-age='60'",
         "max-age =60", "max-age= 60", "max-age=\"60\"a", "max-age=6 0", "max-age=\"\"", "max-age=٦٠", "max-age=0x60",
@@ -49,7 +49,7 @@ import Testing
         #expect(!response(text).noStore)
     }
 
-    /// RFC 9111, 5.2.2.4: names of fields bind only these fields, where they are quoted.
+    /// RFC 9111, 5.2.2.4: quoted field names restrict the directive to these fields.
     @Test func fieldNamesBindTheseFieldsOnly() {
         let named = response("no-cache=\"Set-Cookie , X-A\", private=\"X-B\"")
         #expect(!named.noCache && named.noCacheFields == ["set-cookie", "x-a"])
@@ -79,7 +79,7 @@ import Testing
         #expect(request("max-stale, max-stale=3").maxStale == .seconds(3))
     }
 
-    /// What is broken never lets an older response be used.
+    /// Invalid values never allow an older response to be used.
     @Test func aBrokenDirectiveOfARequestAsksForMost() {
         #expect(request("max-age=x").maxAge == .zero)
         #expect(request("max-age=9, max-age=3").maxAge == .seconds(3))

@@ -6,11 +6,11 @@ import Testing
 
 @testable import Ferry
 
-/// Runs with `CachePolicy.http`: whose a stored response is, and what takes it away.
+/// Runs with `CachePolicy.http`: the owner of a stored response, and what invalidates it.
 @Suite struct HTTPCacheOwnerTests {
     private let bench = CacheBench()
 
-    /// Answers with the credentials that came.
+    /// Responds with the credentials it received.
     private func echoing(_ more: Headers = Headers()) -> StubTransport {
         StubTransport { request in
             var headers: Headers = ["Cache-Control": "max-age=60"]
@@ -39,7 +39,7 @@ import Testing
         let hit = try await agent.send(http(["Cookie": "canary-2", "X-Key": "canary-3"]))
         #expect(hit.isFromCache && hit.headers["Set-Cookie"] == nil)
         await agent.shutdown()
-        // The body echoes the cookie; nothing else may.
+        // The body echoes the cookie, and is the only place that may contain it.
         #expect(!bench.content.contains("canary-1") && !bench.content.contains("canary-3"))
     }
 
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// R112: the target of a redirect answers the one who was led there.
+    /// R112: the target of a redirect is served only to the user who was redirected.
     @Test func whatARedirectLeadsToIsForWhoWasLedThere() async throws {
         let stub = StubTransport { request in
             if request.url.hasPrefix("http://other") {
@@ -115,7 +115,7 @@ import Testing
         let post = try await agent.send(http(method: .post))
         #expect(post.cacheStatus?.forward == .method)
         #expect(try await texts(agent, x, y, z) == ["answer 6", "answer 7", "cached answer 3"])
-        // Of a user's change those learn who have no credentials.
+        // A user's change is noticed by users without credentials.
         _ = try await agent.send(http(["Authorization": "a"], method: .post))
         #expect(try await texts(agent, x) == ["answer 9"])
         await agent.shutdown()
@@ -225,7 +225,7 @@ import Testing
             let entry = heads.withUnsafeBytes { head in
                 entry.withBody { CacheEntry(entry.marks, attributes: changed, head: head, body: $0) }
             }
-            // It is none, or has the same bodies: never others.
+            // It is missing, or has the same bodies: never others.
             if let read = StoredVariants(entry) { #expect(read.all.count == 2) }
         }
         for place in [9, 17, 25] {

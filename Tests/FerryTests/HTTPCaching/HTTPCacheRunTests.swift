@@ -3,7 +3,7 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// A GET by RFC 9111.
+/// A GET with caching by RFC 9111.
 func http(
     _ headers: Headers = Headers(), path: String = "/x", method: HTTPMethod = .get, mode: CacheMode = .cacheElseNetwork,
     sensitiveData: String? = nil
@@ -13,7 +13,7 @@ func http(
         cachePolicy: .http(sensitiveData: sensitiveData, write: .synchronous), cacheMode: mode, statusValidation: .any)
 }
 
-/// Answers 304 to its own tag, and otherwise with the number of the request.
+/// Responds with 304 to its own tag, and otherwise with the number of the request.
 private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers()) -> StubTransport {
     StubTransport { request in
         var headers: Headers = ["Cache-Control": control, "ETag": "\"a\""]
@@ -71,7 +71,7 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
         await second.shutdown()
     }
 
-    /// Their `Accept` is made by the agent.
+    /// The agent sets their `Accept`.
     @Test(arguments: [true, false]) func acceptedContentTypesSelectTheVariant(memory: Bool) async throws {
         let stub = StubTransport { request in
             .response(
@@ -127,7 +127,7 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
     @Test func aServerThatAnswersOnlyWith304IsNotAskedForEver() async throws {
         let stub = StubTransport { request in
             if request.number == 1 { return .response(headers: ["ETag": "\"a\""], body: "answer") }
-            // What a run that never ends would ask.
+            // What a run that never ends would request.
             return request.number > 9 ? .failure(.connect) : .response(status: 304, headers: ["ETag": "\"other\""])
         }
         let agent = bench.agent(stub)
@@ -193,11 +193,11 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
         #expect(reply.status == 304 && reply.headers["ETag"] == "\"a\"" && reply.isFromCache)
         #expect(try await agent.send(http(["If-None-Match": "\"b\""])).value == "answer 2")
         bench.advance(by: .seconds(60))
-        // Its caller sees what it has asked for, and the cache learns from it.
+        // Its caller gets the 304 it asked for, and the cache learns from it.
         #expect(try await agent.send(own).status == 304)
         #expect(try await texts(agent, http()) == ["cached answer 2"])
         #expect(stub.requests.count == 3)
-        // Only the server can judge this one.
+        // Only the server can evaluate this one.
         _ = try await agent.send(http(["If-Match": "\"a\""]))
         #expect(stub.requests.count == 4)
         await agent.shutdown()
@@ -288,7 +288,7 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
         await agent.shutdown()
     }
 
-    /// One that did not pass the checks is fetched anew: the server may have mended it.
+    /// A response that did not pass the checks is fetched again: the server may have been fixed.
     @Test func aHitThatDoesNotPassTheChecksIsFetchedAnew() async throws {
         struct Number: Request {
             typealias Value = Int

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Ferry
 
-/// Runs with `CachePolicy.http`: what a run, a server or a user can do to the cache that it has to withstand.
+/// Runs with `CachePolicy.http`: attacks and mistakes of runs, servers and users that the cache has to withstand.
 @Suite(.timeLimit(.minutes(1))) struct HTTPCacheTrapTests {
     private let bench = CacheBench()
 
@@ -21,7 +21,7 @@ import Testing
 
     private let session = Cookie(name: "session", value: "a", domain: "127.0.0.1")
 
-    // MARK: Whose it is
+    // MARK: Owners
 
     @Test func whatIsStoredForNobodyIsNotGivenFirstToWhoIsLoggedIn() async throws {
         let server = try LoopbackServer()
@@ -76,7 +76,7 @@ import Testing
         server.stop()
     }
 
-    /// Of the same owner another token may be accepted: the refusal of one is not stored for all of them.
+    /// Another token of the same owner may be accepted: the refusal of one is not stored for all of them.
     @Test func aRefusedTokenIsNotStoredForTheNextOne() async throws {
         let stub = StubTransport { request in
             if request.headers["Authorization"] == "new" { return .response(body: "welcome") }
@@ -98,11 +98,11 @@ import Testing
         }
     }
 
-    // MARK: What is sent
+    // MARK: Requests
 
     @Test func aStaleResponseBehindAnUnsafeRequestIsNotRevalidatedByRepeatingIt() async throws {
         let stub = StubTransport { request in
-            // Of another origin, so that the POST does not invalidate it.
+            // With another origin, so that the POST does not invalidate it.
             if request.method == .post { return .redirect(to: "http://other.test/y", status: 303) }
             return .response(
                 headers: ["Cache-Control": "max-age=60, stale-while-revalidate=60"], body: "answer \(request.number)")
@@ -134,9 +134,9 @@ import Testing
         await agent.shutdown()
     }
 
-    // MARK: How fresh it is
+    // MARK: Freshness
 
-    /// RFC 9111, 4.3.5: the time of the new `Expires` begins when it came, and not with the old `Date`.
+    /// RFC 9111, 4.3.5: a new `Expires` counts from its arrival, not from the old `Date`.
     @Test func aResponseToHeadWithoutADateIsNoFresherThanItSays() async throws {
         let start = bench.now
         let stub = StubTransport { request in
@@ -193,7 +193,7 @@ import Testing
 
     // MARK: Invalidation
 
-    /// RFC 9111, 4.4, by whatever way the request is sent.
+    /// RFC 9111, 4.4, however the request is sent.
     @Test(arguments: ["progress", "stream", "download"])
     func anUnsafeRequestInvalidatesHoweverItIsSent(way: String) async throws {
         let stub = StubTransport { request in
@@ -237,7 +237,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// Each of these takes a time that goes with the square of its length where it is read without care.
+    /// Read naively, each of these takes time quadratic in its length.
     @Test func longFieldsAreReadInATimeThatGoesWithTheirLength() {
         let quotes = "\"" + String(repeating: "\\\"", count: 200_000)
         #expect(ResponseDirectives(CacheDirectiveList([quotes + ", no-store"])).noStore)

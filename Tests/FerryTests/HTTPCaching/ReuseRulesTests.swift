@@ -2,7 +2,7 @@ import Testing
 
 @testable import Ferry
 
-/// RFC 9111, 4, 4.2.4 and 5.2.1; RFC 5861: what a stored response is worth to a request.
+/// RFC 9111, 4, 4.2.4 and 5.2.1; RFC 5861: whether a stored response may be used for a request.
 @Suite struct ReuseRulesTests {
     private func verdict(
         age: Int64?, _ response: String = "", _ request: String = "", lifetime: Int64 = 60,
@@ -175,7 +175,7 @@ import Testing
     }
 }
 
-/// RFC 9110, 14: which part of a stored body answers a request.
+/// RFC 9110, 14: which range of a stored body is returned for a request.
 @Suite struct RangeRulesTests {
     private func part(_ range: String, _ condition: String? = nil) -> RangeRules.Part {
         var request: Headers = ["Range": range]

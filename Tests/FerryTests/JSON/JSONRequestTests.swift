@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// JSON on its way out.
+/// JSON in requests.
 @Suite struct JSONRequestTests {
     private func sent(_ request: Full) async throws -> StubTransport.Request {
         let stub = StubTransport(always: .response())

@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    /// Both ways would do, and say which was taken.
+    /// Both ways work, and report which one was used.
     private struct Both: Decodable, JSONConvertible, Sendable {
         let way: String
         init(json: JSON) throws { way = "convertible" }
@@ -115,7 +115,7 @@ import Testing
             #expect(error.response?.status == 200)
             expectNoSecret(in: error)
         }
-        // The response is taken as it is, and says the same when it is asked.
+        // The response is accepted, and gives the same error when it is read.
         let reply = try await agent.send(Get())
         #expect(throws: RequestError.self) { try reply.json }
     }

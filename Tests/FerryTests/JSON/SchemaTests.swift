@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What a request's schema does to its runs.
+/// The effect of a request's schema on its runs.
 @Suite(.timeLimit(.minutes(2))) struct SchemaTests {
     private struct Ask<Value: Sendable & Decodable>: Request {
         var path: String { "/x" }
@@ -10,7 +10,7 @@ import Testing
         var jsonSchema: JSONSchema? { [Self.schema] }
     }
 
-    /// A value of one's own that looks at the document again.
+    /// A value of one's own that checks the document again.
     private struct Count: Request {
         typealias Value = Int
         static let schema: JSONSchema = []
@@ -65,8 +65,7 @@ import Testing
     @Test func realBodiesAreCheckedWhereTheyStand() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
-        // One that lies behind the head in one block, one in a block of its own, and one that ends where a block may
-        // end.
+        // One after the head in the same block, one in a block of its own, and one that ends at the end of a block.
         for count in [0, 1, 60, 500, 5000, 16000] {
             let body = "[" + (0..<count).map { #"{"nick": "n\#($0)", "level": \#($0)}"# }.joined(separator: ",") + "]"
             server.handle("/x") { _ in LoopbackResponse(json: body) }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import Ferry
 
-/// A body is parsed once for all who ask, and not at all where nobody does.
+/// A body is parsed once for all readers, and not at all if there are none.
 @Suite struct SharedDocumentTests {
-    /// Says what was read before its turn, and reads it again.
+    /// Reports whether it was parsed before, and parses it again.
     private struct Looking: Request {
         struct Value: Sendable {
             let before: ObjectIdentifier?
@@ -57,7 +57,7 @@ import Testing
         let same = schema
         try response.check(by: same)
         #expect(response.result.reading == nil)
-        // Another one is, whatever has passed; and what did not fit is looked at each time.
+        // Another schema is checked, whatever has passed; and a failed check is repeated each time.
         for _ in 0..<2 {
             #expect { try response.check(by: strict) } throws: { ($0 as? RequestError)?.code.name == "schemaMismatch" }
             #expect(response.result.reading != nil)
@@ -94,7 +94,7 @@ import Testing
             for _ in 0..<16 { group.addTask { try response.json.map { ObjectIdentifier($0.document) } } }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        // Several may have parsed it, one of them is kept.
+        // Several may have parsed it, but one result is kept.
         #expect(try documents.contains(response.json.map { ObjectIdentifier($0.document) }))
     }
 }

@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// Text by the charset that the server names.
+/// Text in the charset that the server declares.
 @Suite struct TextEncodingTests {
     private struct Page: Request {
         typealias Value = String

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Ferry
 
-/// Addresses that take connections and are of no use all the same.
+/// Addresses that accept connections but do not work.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct AddressHealthTests {
-    /// One server that is well on 127.0.0.1, and one on 127.0.0.2 that plays this script.
+    /// One healthy server on 127.0.0.1, and one on 127.0.0.2 that plays this script.
     private func withServers(
         _ steps: [LoopbackScript.Step], certificate: ServerCertificate? = nil,
         selection: AddressSelection = .roundRobin, _ body: (NetworkAgent, LoopbackServer) async throws -> Void
@@ -13,7 +13,7 @@ import Testing
         var options = LoopbackServer.Options()
         options.certificate = certificate
         var pair: (well: LoopbackServer, ill: LoopbackServer)?
-        // Another process may have the port on the second address.
+        // Another process may use the port on the second address.
         for attempt in 1... {
             do {
                 (options.address, options.port) = ("127.0.0.1", 0)
@@ -38,8 +38,8 @@ import Testing
         await agent.shutdown()
     }
 
-    /// Of requests that may not be repeated, the times at which those failed that the second server was sent, until so
-    /// many have.
+    /// Sends requests that must not be repeated, and returns the times at which those to the second server failed,
+    /// until there are this many.
     private func failures(_ count: Int, _ agent: NetworkAgent) async throws -> [Duration] {
         let start = ContinuousClock.now
         var times: [Duration] = []
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(
-        "An address that answers nothing is avoided, and for twice as long the second time",
+        "An address that never responds is avoided, and for twice as long the second time",
         arguments: [[.expectHead, .keepOpen], [.expectHead, .close]] as [[LoopbackScript.Step]])
     func mute(steps: [LoopbackScript.Step]) async throws {
         try await withServers(steps) { agent, _ in
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test("Where a handshake breaks off, the request goes to another address")
+    @Test("If a handshake breaks off, the request goes to another address")
     func brokenHandshake() async throws {
         try await withServers([.closeHandshake], certificate: try ServerCertificate()) { agent, ill in
             for _ in 0..<20 {
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("In their order, too, the next one is used then")
+    @Test("So it does when addresses are used in order")
     func ordered() async throws {
         try await withServers([.expectHead, .keepOpen], selection: .ordered) { agent, ill in
             let times = try await failures(1, agent)
@@ -98,13 +98,13 @@ import Testing
         }
     }
 
-    /// Each request to the first server goes beside one to the second.
-    @Test("One that answers others meanwhile is slow and nothing worse")
+    /// Each request to the first server runs beside one to the second.
+    @Test("An address that responds to others meanwhile is only slow")
     func slow() async throws {
         try await withServers([.serve]) { agent, ill in
             ill.script(path: "/slow", [.expectHead, .keepOpen])
             var failed = 0
-            // The turns of both go on meanwhile: which of them gets it is chance.
+            // The rotation continues meanwhile: which of them gets it is random.
             while failed < 2 {
                 let slow = Task {
                     await agent.result(Full(path: "/slow", timeouts: Timeouts(idle: .milliseconds(150))))
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test("One that waits for the rest of a request is well")
+    @Test("An address that waits for the rest of a request is healthy")
     func upload() async throws {
         try await withServers([.serve]) { agent, _ in
             let body = RequestBody.stream { AsyncStream<[UInt8]> { $0.yield([1]) } }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Ferry
 
-/// Names with several addresses: which of them requests go to, and which are avoided.
+/// Names with several addresses: which of them get requests, and which are avoided.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct AddressSelectionTests {
-    /// Servers on 127.0.0.1 and what follows, with one port.
+    /// Servers on 127.0.0.1 and the following addresses, with one port.
     final class Backends: Sendable {
         let port: UInt16
         private let servers: Mutex<[String: LoopbackServer]>
@@ -16,7 +16,7 @@ import Testing
         init(_ count: Int) throws {
             var made: [String: LoopbackServer] = [:]
             var port: UInt16 = 0
-            // Another process may have the port on one of the addresses.
+            // Another process may use the port on one of the addresses.
             for attempt in 1... {
                 do {
                     port = 0
@@ -74,7 +74,7 @@ import Testing
     /// When a load ends.
     private enum Goal {
         case requests(Int)
-        /// The server at this address has been connected to.
+        /// Waits until the server at this address has a connection.
         case connection(Backends, String)
         case opened(UInt64)
 
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    /// Sends requests, so many at once, and counts them by the address that answered. Throws where one fails.
+    /// Sends requests, this many at once, and counts them by the address that responded. Throws if one fails.
     private func load(
         _ agent: NetworkAgent, atOnce: Int = 32, until goal: Goal, at turn: Int = .max,
         stopping backends: Backends? = nil
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test("In their order the first has all")
+    @Test("In order, the first one gets all")
     func ordered() async throws {
         let backends = try Backends(2)
         try await withAgent(.ordered, backends, Backends.addresses(1...2)) { agent in
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test("Connections that expire are opened at all addresses", arguments: spread)
+    @Test("Connections that expire are replaced at all addresses", arguments: spread)
     func lifetime(selection: AddressSelection) async throws {
         let backends = try Backends(4)
         try await withAgent(selection, backends, Backends.addresses(1...4)) {
@@ -149,7 +149,8 @@ import Testing
     }
 
     @Test(
-        "One that dies gets nothing more, no idempotent request fails, and it gets its share again", arguments: spread)
+        "A dead address gets no more requests, no idempotent one fails, and it gets its share again later",
+        arguments: spread)
     func death(selection: AddressSelection) async throws {
         let backends = try Backends(4)
         try await withAgent(selection, backends, Backends.addresses(1...4)) { agent in
@@ -160,14 +161,14 @@ import Testing
             try backends.start("127.0.0.3")
             _ = try await load(agent, until: .connection(backends, "127.0.0.3"))
             let again = try await load(agent, until: .requests(2_000))
-            // Which server has the fewest requests is a matter of the machine, too.
+            // The machine also influences which server has the fewest requests.
             let share = selection == .roundRobin ? 400...600 : 300...800
             #expect(share.contains(again["127.0.0.3", default: 0]), "\(again)")
         }
     }
 
-    /// The resolver of this process is told of the fifth while requests go on.
-    @Test("A fifth that appears has its share within the life of a connection", arguments: spread)
+    /// The resolver of this process gets the fifth while requests continue.
+    @Test("A new fifth address gets its share within the lifetime of a connection", arguments: spread)
     func fifth(selection: AddressSelection) async throws {
         let backends = try Backends(5)
         resolver_answer("127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4")
@@ -181,7 +182,7 @@ import Testing
             resolver_answer("127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5")
             let appeared = ContinuousClock.now
             _ = try await load(agent, until: .connection(backends, "127.0.0.5"))
-            // And what the machine itself may take.
+            // And the delays of the machine itself.
             #expect(appeared.duration(to: .now) < .seconds(4))
             let counts = try await load(agent, until: .requests(1_000))
             #expect(counts["127.0.0.5", default: 0] >= 150, "\(counts)")
@@ -207,7 +208,7 @@ import Testing
         }
     }
 
-    /// Its backlog is full, so that it says nothing.
+    /// Its backlog is full, so that it does not respond.
     @Test("An address that does not connect in time is avoided", arguments: [.ordered] + spread)
     func silent(selection: AddressSelection) async throws {
         let backends = try Backends(1)
@@ -227,7 +228,7 @@ import Testing
         }
     }
 
-    @Test("Where all are avoided, all are tried", arguments: [.ordered] + spread)
+    @Test("If all are avoided, all are tried", arguments: [.ordered] + spread)
     func all(selection: AddressSelection) async throws {
         let backends = try Backends(2)
         backends.stop("127.0.0.1")
@@ -239,7 +240,7 @@ import Testing
         }
     }
 
-    @Test("The address policy counts", arguments: spread)
+    @Test("The address policy applies", arguments: spread)
     func policy(selection: AddressSelection) async throws {
         let backends = try Backends(2)
         try await withAgent(selection, backends, Backends.addresses(1...2)) {

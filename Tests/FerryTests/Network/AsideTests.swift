@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// What comes beside a response: informational responses before it, and trailers behind its body.
+/// Informational responses before a response, and trailers after its body.
 @Suite(.timeLimit(.minutes(1))) struct AsideTests {
     private static let whole =
         "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nLink: </b.js>\r\n\r\n"

@@ -27,7 +27,7 @@ import Testing
         agent.statistics.origins[server.baseURL]?.idle ?? 0
     }
 
-    @Test("As many are opened as are asked for, and the first request finds one", arguments: [false, true])
+    @Test("The requested number of connections is opened, and the first request finds one", arguments: [false, true])
     func opened(secure: Bool) async throws {
         try await withAgent(server: options(secure: secure)) { agent, server in
             #expect(try await agent.connect(to: server.baseURL, count: 8) == 8)
@@ -91,7 +91,7 @@ import Testing
             $0.engine = .libcurl
             $0.limits.maxConcurrentTransfers = 1
         } _: { agent, server in
-            // A handle that has failed before keeps its words.
+            // A handle that has failed before keeps its message.
             _ = await agent.result(Get("http://127.0.0.1:1/"))
             await #expect { try await agent.connect(to: server.baseURL) } throws: {
                 ($0 as? RequestError)?.code == .invalidRequest && "\($0)".contains("ahead")
@@ -129,12 +129,12 @@ import Testing
             try await server.waitForConnections(2)
             for _ in 0..<10 { #expect(try await agent.send(Get("/hello")).isReusedConnection) }
             task.cancel()
-            // One lies unused, and counts.
+            // One is idle, and counts.
             #expect(try await task.value == 1)
         }
     }
 
-    /// They end before they are used, and others take their place.
+    /// They end before they are used, and others replace them.
     @Test func thoseThatAreTooOldAreNotReady() async throws {
         try await withAgent {
             $0.connectionLifetime = .milliseconds(200)
@@ -154,7 +154,7 @@ import Testing
             try await agent.send(Get("/hello"))
             let start = ContinuousClock.now
             while start.duration(to: .now) < .milliseconds(250) { await Task.yield() }
-            // One that is too old would be found out by a request only.
+            // Only a request would detect one that is too old.
             try await agent.send(Get("/hello"))
             while idle(of: server, in: agent) < 3 || agent.statistics.connectionsOpened < 7 {
                 try Task.checkCancellation()
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    /// What was opened for a request that another connection served is no new one for the next.
+    /// A connection that was opened for a request which another one served is not a new one for the next.
     @Test func oneThatItsRequestDidNotNeedCountsAsThereBefore() async throws {
         let empty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
         try await withAgent(server: options(secure: true)) { agent, server in
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    /// As many as each request asks for are tried, and no more.
+    /// At most the requested number is tried for each request.
     @Test func whereNobodyListensNoneIsTriedForEver() async throws {
         var options = LoopbackServer.Options()
         options.accepting = .refused
@@ -258,7 +258,7 @@ import Testing
             while idle(of: server, in: agent) < 2 { await Task.yield() }
             let held = (0..<4).map { _ in Task { await agent.result(Get("/held")) } }
             try await server.waitForMark("held", count: 4)
-            // Longer than one that is idle lives.
+            // Longer than the lifetime of an idle one.
             let end = ContinuousClock.now + .milliseconds(700)
             while ContinuousClock.now < end {
                 #expect(try await agent.send(Get("/hello")).isReusedConnection)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What an agent counts of the connections of each origin.
+/// The figures of an agent for the connections of each origin.
 @Suite(.timeLimit(.minutes(1))) struct ConnectionStatisticsTests {
     private func withAgent(
         server options: LoopbackServer.Options = .init(), _ change: (inout NetworkConfiguration) -> Void = { _ in },
@@ -19,7 +19,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// The figures of the server, once they are as they should be: they are written by the loop's thread.
+    /// The figures of the server, once they are as expected: the loop's thread writes them.
     private func figures(
         of server: LoopbackServer, in agent: NetworkAgent, until isReached: (ConnectionStatistics) -> Bool
     ) async -> ConnectionStatistics {
@@ -51,7 +51,7 @@ import Testing
             #expect(figures.idle == 0 && figures.open == 2)
             for task in tasks { task.cancel() }
             for task in tasks { await #expect(throws: RequestError.self) { try await task.value } }
-            // One that waits may begin before it is cancelled, too.
+            // A waiting one may also start before it is cancelled.
             let end = await self.figures(of: server, in: agent) { $0.pending == 0 && $0.open == 0 }
             #expect(end.closed[.cancelled, default: 0] >= 2 && end.closed.count == 1)
         }
@@ -80,7 +80,7 @@ import Testing
         (.error, [.expectHead, .send("nonsense\r\n"), .keepOpen]), (.error, [.expectHead, .reset]),
     ]
 
-    @Test("A connection is counted by why it was closed", arguments: 0..<scripts.count)
+    @Test("A closed connection is counted by its reason", arguments: 0..<scripts.count)
     func reasons(index: Int) async throws {
         let (reason, script) = Self.scripts[index]
         try await withAgent { agent, server in
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    /// Names below localhost are known without asking.
+    /// Names below localhost are resolved without a lookup.
     @Test(.enabled(if: allocations_are_counted())) func manyOriginsLeaveLittleBehind() async throws {
         try await withAgent {
             $0.idleConnectionTime = .milliseconds(200)

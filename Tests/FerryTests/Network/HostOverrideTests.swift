@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Connections that go elsewhere than their URL says: to given addresses, or to a Unix socket. On both engines.
+/// Connections that do not go to the host of the URL: to configured addresses, or to a Unix socket. On both engines.
 @Suite(.timeLimit(.minutes(1))) struct HostOverrideTests {
     static let engines: [TransferEngine] = [.automatic, .libcurl]
 
@@ -23,7 +23,7 @@ import Testing
 
     // MARK: Addresses
 
-    @Test("The given addresses are connected to, and the name is still the host", arguments: engines)
+    @Test("The configured addresses are used, and the name is still the host", arguments: engines)
     func addresses(engine: TransferEngine) async throws {
         let server = try LoopbackServer()
         let key = "Api.Example.com:\(server.port)"
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test("The next address is tried, an address has another one, and other ports are looked up", arguments: engines)
+    @Test("The next address is tried, an address can be overridden, and other ports are looked up", arguments: engines)
     func severalAddresses(engine: TransferEngine) async throws {
         let server = try LoopbackServer()
         try await withAgent(engine) {
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test("The certificate is the name's", arguments: engines)
+    @Test("The certificate must have the name", arguments: engines)
     func certificate(engine: TransferEngine) async throws {
         let certificate = try ServerCertificate()
         let server = try LoopbackServer(.init(certificate: certificate))
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("The address policy counts", arguments: engines)
+    @Test("The address policy applies", arguments: engines)
     func policy(engine: TransferEngine) async throws {
         let server = try LoopbackServer()
         try await withAgent(engine) {
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(
-        "What is no host and port, or no address, fails every run and is named",
+        "An invalid host, port or address fails every run and is named",
         arguments: [
             ("a.test", ["127.0.0.1"], "a.test"), ("a.test:0", ["127.0.0.1"], "a.test:0"),
             ("a.test:65536", ["127.0.0.1"], "a.test:65536"), (":80", ["127.0.0.1"], ":80"),
@@ -117,7 +117,7 @@ import Testing
         try await body(path, try LoopbackServer(options))
     }
 
-    @Test("Every connection goes to the socket, and is used again", arguments: engines)
+    @Test("Every connection goes to the socket and is reused", arguments: engines)
     func everyConnection(engine: TransferEngine) async throws {
         try await withSocket { path, server in
             try await withAgent(engine) {
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test("Bodies go both ways, many at once", arguments: engines)
+    @Test("Bodies are sent in both directions, many at once", arguments: engines)
     func manyAtOnce(engine: TransferEngine) async throws {
         try await withSocket { path, server in
             try await withAgent(engine) {
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test("TLS speaks for the name of the URL", arguments: engines)
+    @Test("TLS uses the name of the URL", arguments: engines)
     func secureSocket(engine: TransferEngine) async throws {
         let folder = try Folder()
         let certificate = try ServerCertificate()
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test("A path where nobody listens is told with the path", arguments: engines)
+    @Test("An error names the path at which nobody listens", arguments: engines)
     func nobodyListens(engine: TransferEngine) async throws {
         let folder = try Folder()
         let file = folder.file("file")
@@ -199,7 +199,7 @@ import Testing
     }
 
     @Test(
-        "A path that cannot be one fails every run", arguments: ["", "/" + String(repeating: "s", count: 107), "/a\0b"])
+        "An invalid path fails every run", arguments: ["", "/" + String(repeating: "s", count: 107), "/a\0b"])
     func impossiblePath(path: String) async throws {
         try await withAgent(.automatic) {
             $0.unixSocket = path
@@ -209,7 +209,7 @@ import Testing
         }
     }
 
-    @Test("A socket is no public address, and no proxy leads to it", arguments: engines)
+    @Test("A socket is not a public address, and no proxy is used for it", arguments: engines)
     func refused(engine: TransferEngine) async throws {
         try await withSocket { path, server in
             try await withAgent(engine) {
@@ -230,8 +230,8 @@ import Testing
         }
     }
 
-    /// Connects to a Unix socket do not wait in the system: a backlog that is full is told at once.
-    @Test("A server that is busy is waited for, up to the connect timeout")
+    /// Connects to Unix sockets do not wait in the system: a full backlog is reported at once.
+    @Test("A busy server is waited for, up to the connect timeout")
     func fullBacklog() async throws {
         let folder = try Folder()
         let path = folder.file("s")
@@ -249,7 +249,7 @@ import Testing
         try await withAgent(.automatic) {
             $0.unixSocket = path
         } _: { agent in
-            // One has room, and is never answered.
+            // One is accepted, but never gets a response.
             let first = Outcome<Response>(), second = Outcome<Response>()
             agent.start(Probe(path: "http://a/"), completion: first.take)
             #expect(await eventually { agent.statistics.connectionsOpened == 1 })

@@ -7,7 +7,7 @@ import Testing
 import Glibc
 #endif
 
-/// What the system is told of probes on idle connections.
+/// The socket options for probes on idle connections.
 @Suite(.timeLimit(.minutes(1))) struct KeepAliveTests {
     /// TCP keep-alive of a socket, in seconds.
     struct Probes: Equatable {
@@ -56,7 +56,7 @@ import Glibc
             between: option(tcp, TCP_KEEPINTVL), count: option(tcp, TCP_KEEPCNT))
     }
 
-    /// `nil` of what is no connection of IPv4.
+    /// `nil` if it is not an IPv4 connection.
     private func peerPort(of descriptor: Int32) -> UInt16? {
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)

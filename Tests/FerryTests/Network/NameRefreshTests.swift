@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Names that are known, and looked up again.
+/// Known names that are looked up again.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct NameRefreshTests {
     @Test(
         "A refresh that fails keeps the old addresses, and is counted", arguments: [TransferEngine.automatic, .libcurl])
@@ -13,7 +13,7 @@ import Testing
         resolver_answer("127.0.0.1")
         var configuration = NetworkConfiguration(baseURL: "http://refresh.several.test:\(server.port)")
         configuration.engine = engine
-        // Names are asked for again as often.
+        // Names are looked up again equally often.
         configuration.connectionLifetime = .seconds(1)
         let agent = NetworkAgent(configuration: configuration)
         try await agent.send(Get("/hello"))

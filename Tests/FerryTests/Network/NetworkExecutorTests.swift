@@ -7,7 +7,7 @@ import Testing
 import Glibc
 #endif
 
-/// Tasks on the agent's own threads.
+/// Tasks on the agent's event loops.
 @Suite(.timeLimit(.minutes(2))) struct NetworkExecutorTests {
     @Test func tasksStayOnOneThread() async throws {
         let server = try LoopbackServer()

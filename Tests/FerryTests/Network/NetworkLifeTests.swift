@@ -9,7 +9,7 @@ import Testing
 import Glibc
 #endif
 
-/// Storms of cancels, and agents that are let go.
+/// Mass cancels, and agents that are released.
 @Suite(.timeLimit(.minutes(3))) struct NetworkLifeTests {
     @Test(arguments: [1, 2])
     func cancelStormsGiveEachRunItsOneResult(loops: Int) async throws {
@@ -43,7 +43,7 @@ import Glibc
                 cancelled += 1
             }
         }
-        // A seventh of them is never answered.
+        // A seventh of them never gets a response.
         #expect(cancelled >= 2000 / 7)
         #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
         await agent.shutdown()
@@ -123,7 +123,7 @@ import Glibc
                 task = Task(executorPreference: agent.taskExecutor) {
                     let thread = pthread_self()
                     let text = await box.text(of: Get("/hello"))
-                    // Gone here, on the thread of the loop that it owns.
+                    // Freed here, on the thread of the event loop that it owns.
                     box.drop()
                     return pthread_self() == thread && text == "Hello, ferry"
                 }

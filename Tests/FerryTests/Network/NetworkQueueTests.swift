@@ -3,7 +3,7 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// Order, limits and numbers, over the network.
+/// Order, limits and figures, over the network.
 @Suite(.timeLimit(.minutes(3))) struct NetworkQueueTests {
     @Test func priorityDecidesAmongThoseThatWait() async throws {
         let server = try LoopbackServer()
@@ -20,7 +20,7 @@ import Testing
             tasks.append(
                 agent.start(Get("/header?I=\(index)", priority: priority), completion: outcomes[index + 1].take))
         }
-        // The first low one is moved to the end of the high ring.
+        // The first low one is moved to the end of the high queue.
         tasks[0].setPriority(.high)
         #expect(await eventually { agent.statistics.waiting == 6 })
         #expect(tasks.allSatisfy { $0.state == .waiting })
@@ -31,7 +31,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("No limit is too large or too small to be kept to", arguments: [Int.max, Int.max - 1, 1, 0, -1, Int.min])
+    @Test("Limits of any size are respected", arguments: [Int.max, Int.max - 1, 1, 0, -1, Int.min])
     func extremes(value: Int) async throws {
         try await withLoopbackServer { server in
             for change in [
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("A limit holds for all loops together", arguments: [(1, 4), (10, 4), (3, 2)])
+    @Test("A limit applies to all loops together", arguments: [(1, 4), (10, 4), (3, 2)])
     func limitOfSeveralLoops(most: Int, loops: Int) async throws {
         let server = try LoopbackServer()
         server.script(path: "/hold", [.expectHead, .mark("held"), .wait("go"), .send(answer("held")), .serve])
@@ -173,14 +173,14 @@ import Testing
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL, idleConnectionTime: .seconds(1)))
         try await agent.send(Get("/hello"))
-        // Never used when it is older: libcurl looks when the next request comes.
+        // An older one is never used: libcurl checks when the next request comes.
         try await Task.sleep(for: .milliseconds(2500))
         #expect(try await agent.send(Get("/hello")).isReusedConnection == false)
         #expect(server.connectionCount == 2)
         await agent.shutdown()
     }
 
-    /// libcurl's shortest is a second, and a tenth.
+    /// libcurl's minimum is a second, and a tenth.
     @Test(arguments: [TransferEngine.automatic, .libcurl])
     func connectionsEndWithTheirLifetimeAndNoRequestFails(engine: TransferEngine) async throws {
         let server = try LoopbackServer()
@@ -237,7 +237,7 @@ import Testing
             case .failure(let error): #expect(error.code == .cancelled && index % 50 == 49)
             }
         }
-        // Four, and one more for each of the ten that were cancelled: a broken off exchange takes its connection along.
+        // Four, and one more for each of the ten that were cancelled: an aborted exchange closes its connection.
         #expect((2...14).contains(server.connectionCount))
         await agent.shutdown()
         #expect(outcomes.allSatisfy { $0.count == 1 })

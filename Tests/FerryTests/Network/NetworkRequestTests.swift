@@ -3,9 +3,9 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
-/// What of a request comes to the server.
+/// The parts of a request that reach the server.
 @Suite(.timeLimit(.minutes(2))) struct NetworkRequestTests {
-    /// Sends by await and by closure, and shows each request as the server saw it.
+    /// Sends by await and by closure, and returns each request as the server received it.
     private func sent<R: Request>(
         _ request: R, base: String = "", configure: (inout NetworkConfiguration) -> Void = { _ in }
     ) async throws -> LoopbackRequest {

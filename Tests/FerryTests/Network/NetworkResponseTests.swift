@@ -3,7 +3,7 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
-/// What comes of a server's answer.
+/// Results of a server's responses.
 @Suite(.timeLimit(.minutes(2))) struct NetworkResponseTests {
     @Test func valuesAreMadeOfBodies() async throws {
         let server = try LoopbackServer()

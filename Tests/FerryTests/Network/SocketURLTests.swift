@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test("TLS speaks for localhost", arguments: engines)
+    @Test("TLS uses the name localhost", arguments: engines)
     func secure(engine: TransferEngine) async throws {
         let certificate = try ServerCertificate()
         try await withSocket(certificate: certificate) { socket, server in
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("Sockets and hosts of one agent do not mix", arguments: engines)
+    @Test("Sockets and hosts of one agent are kept apart", arguments: engines)
     func several(engine: TransferEngine) async throws {
         let server = try LoopbackServer()
         try await withSocket("a") { first, one in
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("Where there is no server the error names the path", arguments: engines)
+    @Test("Without a server the error names the path", arguments: engines)
     func nobody(engine: TransferEngine) async throws {
         let folder = try Folder()
         let (file, closed) = (folder.file("file"), folder.file("closed"))
@@ -114,7 +114,7 @@ import Testing
             (folder.file("none"), RequestError.Code.connect(.failed)), (file, .connect(.refused)),
             (folder.file("file") + "/x", .connect(.failed)), (long, .connect(.failed)),
         ]
-        // Nothing is forbidden to root.
+        // Root may open anything.
         if geteuid() != 0 { cases.append((closed + "/s", .connect(.failed))) }
         try await withAgent(engine) { agent in
             for (path, code) in cases {
@@ -126,7 +126,7 @@ import Testing
     }
 
     @Test(
-        "What is no path is no URL",
+        "An invalid path is an invalid URL",
         arguments: [
             "http+unix://", "http+unix:///run/a.sock", "http+unix://a:80/", "http+unix://u@a/", "http+unix://%00/",
             "http+unix://%2Fa%00b/", "http+unix://%2/", "http+unix://%zz/", "http+unix://a b/", "http+unix://[a]/",
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("No redirect leads to a socket, but on the same one", arguments: engines)
+    @Test("No redirect leads to a socket, except to the same one", arguments: engines)
     func redirects(engine: TransferEngine) async throws {
         let server = try LoopbackServer()
         try await withSocket("a") { first, one in
@@ -165,7 +165,7 @@ import Testing
                         let seen5 = try await agent.send(Get("http+" + first + "/go")).redirects.count
                         #expect(seen5 == 1)
                     }
-                    // And from there to a host, without what is secret.
+                    // And from there to a host, without the secrets.
                     lead(one, to: server.baseURL + "/hello")
                     try await agent.send(Full(path: "http+" + first + "/go", headers: ["Authorization": "Bearer a"]))
                     #expect(server.requests.last?.headers["Authorization"] == nil)
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test("It is no public address, and no proxy has it", arguments: engines)
+    @Test("A socket is not a public address, and no proxy is used for it", arguments: engines)
     func policies(engine: TransferEngine) async throws {
         try await withSocket { socket, server in
             try await withAgent(engine, { $0.addressPolicy = .publicOnly }) { agent in
@@ -184,7 +184,7 @@ import Testing
                 let seen6 = try await agent.send(Get("http+" + socket + "/hello")).status
                 #expect(seen6 == 200)
             }
-            // The URL says it more closely.
+            // The URL is more specific.
             try await withAgent(engine, { $0.unixSocket = "/nowhere" }) { agent in
                 let seen7 = try await agent.send(Get("http+" + socket + "/hello")).status
                 #expect(seen7 == 200)

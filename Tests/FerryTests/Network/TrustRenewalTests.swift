@@ -6,7 +6,7 @@ import Testing
 
 /// Files of authorities and of client certificates that change while the agent runs.
 @Suite(.timeLimit(.minutes(1))) struct TrustRenewalTests {
-    /// Puts a file in the place of another, as whoever rotates certificates does.
+    /// Replaces a file by another, like software that rotates certificates.
     private func replace(_ path: String, by contents: Data) throws {
         try contents.write(to: URL(filePath: path), options: .atomic)
     }
@@ -21,7 +21,7 @@ import Testing
         return NetworkAgent(configuration: configuration)
     }
 
-    /// A request over a connection of its own.
+    /// A request over a new connection.
     private func code(_ agent: NetworkAgent, _ server: LoopbackServer) async -> RequestError.Code? {
         let url = "https://localhost:\(server.port)/hello"
         return await agent.result(Full(path: url, headers: ["Connection": "close"])).error?.code
@@ -44,12 +44,12 @@ import Testing
         #expect(await code(agent, first) == nil)
         #expect(await code(agent, second) == .tls(.untrusted))
         try replace(file, by: Data((old.authority + new.authority).utf8))
-        // While they change, none of the old one's fails.
+        // While they change, no request with the old one fails.
         while agent.statistics.trustRenewals < 1 { #expect(await code(agent, first) == nil) }
         #expect(await code(agent, second) == nil)
         try replace(file, by: Data(new.authority.utf8))
         await renewed(agent, second, 2)
-        // And no session of the old trust is resumed.
+        // No session of the old trust is resumed, either.
         #expect(await code(agent, first) == .tls(.untrusted))
         #expect(await code(agent, second) == nil)
         #expect(agent.statistics.trustFaults == 0)
@@ -88,7 +88,7 @@ import Testing
             clientCertificate: ClientCertificate(certificateFile: certificate, keyFile: key))
         let agent = agent(tls, log: KeptLog())
         #expect(await code(agent, server) != nil)
-        // The key has yet to follow.
+        // The new key is still missing.
         try replace(certificate, by: try contents(new.clientCertificateFile))
         while agent.statistics.trustFaults < 1 { #expect(await code(agent, server) != nil) }
         try replace(key, by: try contents(new.clientKeyFile))

@@ -4,7 +4,7 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
-/// The command line of a request, run by bash: the server gets what it would have got from Ferry.
+/// The command line of a request, run by bash: the server receives what it would have received from Ferry.
 @Suite(.timeLimit(.minutes(2))) struct AgentCurlCommandTests {
     private struct Upload: Request {
         var path = "/hello?a=%20b"
@@ -22,7 +22,7 @@ import Testing
         return try ChildProcess(["bash", "-c", before + command + " 2>&1"], environment: environment).finish()
     }
 
-    /// Sends the request by Ferry and by curl, and compares what came.
+    /// Sends the request with Ferry and with curl, and compares what arrived.
     private func compare(_ request: Upload, before: String = "") async throws {
         try await withLoopbackServer { server in
             let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL, headers: ["X-Common": "1"]))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Commands as text. What they do is in `CurlRunTests`.
+/// The text of commands. `CurlRunTests` run them.
 @Suite struct CurlCommandTests {
     @Test func aPlainRequestIsAPlainCommand() {
         let headers: Headers = ["User-Agent": "Ferry", "Accept": "*/*"]

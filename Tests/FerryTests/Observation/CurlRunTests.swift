@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Runs commands with bash and curl, and shows that the server got what was meant.
+/// Runs commands with bash and curl, and checks what the server received.
 @Suite(.timeLimit(.minutes(3))) struct CurlRunTests {
     private func sent(
         _ server: LoopbackServer, _ command: CurlCommand, before: String = ""
@@ -19,24 +19,24 @@ import Testing
     private func run(_ text: String) throws -> ChildProcess.End {
         var arguments = ["bash", "-c", "{ \(text) ; } 2>&1"]
         let file = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UInt64.random(in: 0 ... .max)).sh")
-        // The system takes words of 128 KiB.
+        // The system allows words of 128 KiB.
         if text.utf8.count > 100_000 {
             try Data(arguments[2].utf8).write(to: file)
             arguments = ["bash", file.path]
         }
         defer { try? FileManager.default.removeItem(at: file) }
-        // Nothing of the user's own settings.
+        // Without the user's own settings.
         let environment = ["CURL_HOME": "/nonexistent", "HOME": "/nonexistent", "http_proxy": "", "all_proxy": ""]
         return try ChildProcess(arguments, environment: environment).finish()
     }
 
-    /// Without what curl has to say of the framing and of the host.
+    /// Without curl's fields for the framing and the host.
     private func fields(_ request: LoopbackRequest) -> [String] {
         request.headers.fields.filter { !["Host", "Content-Length", "Transfer-Encoding"].contains($0.name) }
             .map { "\($0.name): \($0.value)" }
     }
 
-    /// Nasty for a shell, for curl, or for both.
+    /// Difficult for a shell, for curl, or for both.
     private static let nasty = [
         "", "'", "''", "\"", "\\", "\\'", "a'b\"c\\d", "@", "@/etc/passwd", "@-", "<x", "-d", "--help",
         "$HOME `id` $(id)",
@@ -105,7 +105,7 @@ import Testing
         #expect(
             try sent(server, CurlCommand(method: method, url: server.baseURL + "/status/204")).method == method.rawValue
         )
-        // curl waits for the body of a HEAD that it was given by name.
+        // curl waits for the body of a HEAD if only the method's name is given.
         if method == .head { return }
         let command = CurlCommand(method: method, url: server.baseURL + "/status/204", body: .bytes([0x61]))
         let request = try sent(server, command)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What observers are told of runs that end without an answer of their own.
+/// Observers' reports of runs that end without a response of their own.
 @Suite(.timeLimit(.minutes(2))) struct FailureMetricsTests {
     private final class Figures: RequestObserver {
         private let seen = Mutex<[RequestMetrics]>([])
@@ -16,7 +16,7 @@ import Testing
         case awaited, closure, streamed
     }
 
-    /// Runs it once, and gives the error and what was measured.
+    /// Runs it once, and returns the error and the metrics.
     private func failure(
         _ call: Call, _ way: Way, _ stub: StubTransport, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
         during: (NetworkAgent) async -> Void = { _ in }
@@ -39,13 +39,13 @@ import Testing
         await agent.shutdown()
         #expect(figures.all.count == 1)
         let metrics = try #require(figures.all.first)
-        // A run that never left has no latency.
+        // A run that was never sent has no latency.
         #expect(recorder.snapshot.latency.count == (error.attempts > 0 ? 1 : 0))
         #expect(recorder.snapshot.requests.started == 1)
         return (error, metrics)
     }
 
-    /// Over a network: what the core measures.
+    /// Over a network: the core's measurements.
     private func measured(
         _ path: String, _ way: Way, _ configure: (inout NetworkConfiguration) -> Void = { _ in }
     ) async throws -> (RequestError, RequestMetrics) {
@@ -94,14 +94,14 @@ import Testing
         #expect(metrics.bytesReceived > 0)
     }
 
-    @Test("A status that is refused is measured", arguments: Way.allCases)
+    @Test("A rejected status is measured", arguments: Way.allCases)
     func refusedStatus(way: Way) async throws {
         let (error, metrics) = try await failure(Call(), way, StubTransport(always: .response(status: 404)))
         #expect(error.code == .invalidStatusCode(404))
         #expect(metrics.attempts == 1 && metrics.bytesReceived > 0)
     }
 
-    @Test("A run that is cancelled before its second attempt has its first one measured", arguments: Way.allCases)
+    @Test("A run that is cancelled before its second attempt reports the metrics of its first", arguments: Way.allCases)
     func cancelled(way: Way) async throws {
         let count = Mutex(0)
         let second = Gate()
@@ -127,7 +127,7 @@ import Testing
         #expect(metrics.attempts == 1 && metrics.total > .zero)
     }
 
-    @Test("A source that fails is measured as far as it came", arguments: Way.allCases)
+    @Test("A source that fails is measured up to that point", arguments: Way.allCases)
     func failingSource(way: Way) async throws {
         var call = Call("/x", method: .post)
         call.body = .stream { Pieces(pieces: [Array("abc".utf8)], failsAtEnd: true) }
@@ -136,7 +136,7 @@ import Testing
         #expect(metrics.attempts == error.attempts && metrics.bytesSent == error.bytesSent)
     }
 
-    @Test("Of a run that never left nothing is measured", arguments: Way.allCases)
+    @Test("A run that was never sent has no metrics", arguments: Way.allCases)
     func neverLeft(way: Way) async throws {
         let (error, metrics) = try await failure(Call("http://:/"), way, StubTransport(always: .response()))
         #expect(error.code == .invalidURL && metrics.attempts == 0)

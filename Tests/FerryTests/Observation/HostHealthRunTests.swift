@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What runs say of hosts, and which say nothing.
+/// Which runs affect the health of hosts, and which do not.
 @Suite(.timeLimit(.minutes(2))) struct HostHealthRunTests {
     private let bench = CacheBench()
     private var target: String { bench.path }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Ferry
 
-/// A clock that stands still until it is moved.
+/// A clock that the test advances.
 private final class ManualClock: Sendable {
     private let instant = Mutex(ContinuousClock.now)
 
@@ -64,7 +64,7 @@ private final class ManualClock: Sendable {
         #expect(table.all["https://h"]?.isFailing == true)
     }
 
-    /// A failure by one spelling must not be hidden by the shortcut of another.
+    /// The shortcut for one spelling must not hide a failure of another.
     @Test func aFailureEndsTheShortcutOfEverySpelling() {
         let table = table()
         let spellings = ["http://h", "http://H", "http://h:80", "HTTP://h"]
@@ -131,7 +131,7 @@ private final class ManualClock: Sendable {
     @Test func theLeastRecentlyUsedHostsGo() {
         let table = table(capacity: 64)
         for number in 0..<64 { table.succeeded("http://h\(number)/") }
-        // A use that changes nothing counts too; a sweep has to find it.
+        // A use that changes nothing counts, too, so that a sweep finds it.
         for _ in 0..<3 {
             for number in 0..<200 {
                 table.succeeded("http://h0/")

@@ -99,7 +99,7 @@ import Testing
 
     @Test func aLineIsOneWriteWithItsTime() {
         var ends: [Int32] = [-1, -1]
-        // A datagram is what one write wrote.
+        // A datagram is the content of one write.
         #expect(socketpair(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0, &ends) == 0)
         defer { for end in ends { close(end) } }
         let sink = FileHandleLogSink(descriptor: ends[0], minimumLevel: .debug) {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Messages of rtnetlink(7), written out by hand, so that the numbers of the parser are checked against others.
+/// Messages of rtnetlink(7), written by hand, so that the numbers of the parser are checked independently.
 enum Netlink {
     static let done: UInt16 = 3
     static let error: UInt16 = 2
@@ -18,7 +18,7 @@ enum Netlink {
     static let requestAcknowledgeCreate: UInt16 = 1 | 4 | 0x400
     static let requestAcknowledge: UInt16 = 1 | 4
 
-    /// A header and its payload, filled up to four bytes.
+    /// A header and its payload, padded to four bytes.
     static func message(
         _ type: UInt16, flags: UInt16 = 0, sequence: UInt32 = 0, _ payload: [UInt8] = [], length: UInt32? = nil
     ) -> [UInt8] {
@@ -27,7 +27,7 @@ enum Netlink {
         return bytes + Array(repeating: 0, count: (4 - bytes.count % 4) % 4)
     }
 
-    /// `struct rtmsg`, and attributes behind it.
+    /// `struct rtmsg`, followed by attributes.
     static func route(
         family: Int32 = AF_INET, prefix: UInt8 = 0, table: UInt8 = 254, type: UInt8 = 1, flags: UInt32 = 0,
         _ attributes: [UInt8] = []
@@ -35,7 +35,7 @@ enum Netlink {
         [UInt8(family), prefix, 0, 0, table, 3, 0, type] + raw(flags) + attributes
     }
 
-    /// `struct rtattr` and its data, filled up to four bytes.
+    /// `struct rtattr` and its data, padded to four bytes.
     static func attribute(_ type: UInt16, _ data: [UInt8], length: UInt16? = nil) -> [UInt8] {
         let bytes = raw(length ?? UInt16(4 + data.count)) + raw(type) + data
         return bytes + Array(repeating: 0, count: (4 - bytes.count % 4) % 4)

@@ -2,7 +2,7 @@ import Glibc
 
 @testable import Ferry
 
-/// `CLONE_NEWNET`, which like `unshare(2)` and `setns(2)` is not in Swift's Glibc module.
+/// `CLONE_NEWNET`, which like `unshare(2)` and `setns(2)` is missing in Swift's Glibc module.
 private let newNetwork: Int32 = 0x4000_0000
 
 private func unshare(_ what: Int32) -> Int32 {
@@ -15,14 +15,14 @@ private func enter(_ namespace: Int32, _ what: Int32) -> Int32 {
     return unsafeBitCast(found, to: (@convention(c) (Int32, Int32) -> Int32).self)(namespace, what)
 }
 
-/// A network of its own, with nothing but a loopback link that is down. Gone with the last descriptor into it.
+/// A separate network, with only a loopback link that is down. It is removed with the last descriptor for it.
 final class NetworkNamespace: Sendable {
     private let descriptor: Int32
 
-    /// `nil` where this process may not make one.
+    /// `nil` if this process may not create one.
     init?() {
         let opened = onThread { () -> Int32 in
-            // Of this thread only, which ends here.
+            // For this thread only, which ends here.
             if unshare(newNetwork) != 0 { return -1 }
             return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)
         }
@@ -32,7 +32,7 @@ final class NetworkNamespace: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether this process may make one; asked once.
+    /// Whether this process may create one; determined once.
     static let isPermitted = NetworkNamespace() != nil
 
     /// Sockets into it.
@@ -42,7 +42,7 @@ final class NetworkNamespace: Sendable {
         }
     }
 
-    /// Sends one message and waits for the kernel's answer, which is 0 or an error number negated.
+    /// Sends one message and waits for the kernel's reply, which is 0 or a negated error number.
     func change(_ type: UInt16, flags: UInt16 = Netlink.requestAcknowledge, _ payload: [UInt8]) -> Int32 {
         guard let socket = RouteSocket(source, listens: false) else { return -1 }
         let message = Netlink.message(type, flags: flags, sequence: 1, payload)
@@ -53,7 +53,7 @@ final class NetworkNamespace: Sendable {
     }
 }
 
-/// Runs `body` on a thread made for it, and waits for it.
+/// Runs `body` on a new thread, and waits for it.
 private func onThread(_ body: @escaping @Sendable () -> Int32) -> Int32 {
     final class Job {
         let body: @Sendable () -> Int32

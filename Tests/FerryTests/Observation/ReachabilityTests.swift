@@ -25,7 +25,7 @@ private final class FakeKernel: Sendable {
     var socketCount: Int { ends.withLock { $0.count } }
     private var latest: Int32 { ends.withLock { $0.last ?? -1 } }
 
-    /// Waits for a request of a dump; returns its number, or `nil` when the socket was closed.
+    /// Waits for a dump request; returns its number, or `nil` if the socket was closed.
     func request() -> UInt32? {
         var buffer = [UInt8](repeating: 0, count: 64)
         let count = recv(latest, &buffer, buffer.count, 0)
@@ -46,7 +46,7 @@ private final class FakeKernel: Sendable {
         send(Netlink.message(Netlink.done, flags: Netlink.multi, sequence: sequence, Netlink.raw(Int32(0))))
     }
 
-    /// Answers the next request.
+    /// Responds to the next request.
     func answer(_ routes: [[UInt8]]) { if let sequence = request() { answer(sequence, routes) } }
 
     func hangUp() { shutdown(latest, Int32(SHUT_RDWR)) }
@@ -190,7 +190,7 @@ private final class FakeKernel: Sendable {
     }
 
     @Test func theOwnRoutesAreRead() {
-        // Whatever they are, the kernel answers.
+        // The kernel responds to any request.
         #expect(Reachability.shared.status != .online([]))
     }
 
@@ -213,7 +213,7 @@ private final class FakeKernel: Sendable {
         #expect(await changes.next() == .offline)
         #expect(namespace.change(Netlink.newRoute, flags: Netlink.requestAcknowledgeCreate, route) == 0)
         #expect(await changes.next() == .online(.ipv4))
-        // The kernel does not say that this takes the route along.
+        // The kernel does not report that this removes the route, too.
         #expect(namespace.change(Netlink.newLink, down) == 0)
         #expect(await changes.next() == .offline)
         #expect(Reachability(namespace.source).status == .offline)

@@ -28,7 +28,7 @@ import Testing
     }
 }
 
-/// What runs are measured by that take more than one attempt.
+/// The metrics of runs with more than one attempt.
 @Suite(.timeLimit(.minutes(1))) struct AttemptMetricsTests {
     private let size = 100_000
 
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test("And of one that ends between two attempts") func bytesOfCancelled() async throws {
+    @Test("So are those of a run that ends between two attempts") func bytesOfCancelled() async throws {
         let recorder = MetricsRecorder()
         try await withFlow {
             $0.observers = [recorder]

@@ -6,7 +6,7 @@ import Testing
 @Suite struct RouteTableTests {
     private func give(_ table: inout RouteTable, _ bytes: [UInt8]) { bytes.withUnsafeBytes { table.receive($0) } }
 
-    /// What a dump of these routes says.
+    /// The result of a dump of these routes.
     private func status(of routes: [[UInt8]], _ setUp: (inout RouteTable) -> Void = { _ in }) -> Reachability.Status? {
         var table = RouteTable()
         setUp(&table)
@@ -18,7 +18,7 @@ import Testing
         return table.status
     }
 
-    /// A table that has had a dump, with this in it.
+    /// A table after a dump with these messages.
     private func settled(_ routes: [[UInt8]] = []) -> RouteTable {
         var table = RouteTable()
         let sequence = table.nextDump() ?? 0
@@ -98,7 +98,7 @@ import Testing
         give(&table, Netlink.message(Netlink.newLink, Netlink.link(2, flags: 0x1_0043)))
         let sequence = table.nextDump()
         give(&table, Netlink.message(Netlink.done, sequence: sequence ?? 0))
-        // Promiscuous mode is no news either.
+        // Promiscuous mode is not a change, either.
         give(&table, Netlink.message(Netlink.newLink, Netlink.link(2, flags: 0x1_0143)))
         #expect(table.nextDump() == nil)
         give(&table, Netlink.message(Netlink.newLink, Netlink.link(2, flags: 0x1003)))
@@ -118,7 +118,7 @@ import Testing
     @Test func aNoteIsNotTakenForAPartOfADump() {
         var table = RouteTable()
         let sequence = table.nextDump() ?? 0
-        // Whoever made the change may have counted up to the same number.
+        // Another sender of changes may have counted up to the same number.
         give(&table, Netlink.message(Netlink.newRoute, sequence: sequence, Netlink.route()))
         give(&table, Netlink.message(Netlink.done, sequence: sequence))
         #expect(table.status == .offline)

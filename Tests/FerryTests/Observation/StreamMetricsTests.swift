@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What observers are told of streamed runs.
+/// Observers' reports of streamed runs.
 @Suite(.timeLimit(.minutes(2))) struct StreamMetricsTests {
     private final class Figures: RequestObserver {
         private let seen = Mutex<[RequestMetrics]>([])
@@ -14,7 +14,7 @@ import Testing
 
     private let held = Duration.milliseconds(200)
 
-    @Test("A stream is measured to the end of its body, however that ends", arguments: [true, false])
+    @Test("A stream is measured to the end of its body, however it ends", arguments: [true, false])
     func total(isWhole: Bool) async throws {
         let figures = Figures()
         try await withFlow {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("One that is left is measured until then") func left() async throws {
+    @Test("A stream whose reader leaves is measured until then") func left() async throws {
         let figures = Figures()
         try await withFlow {
             $0.observers = [figures]
@@ -45,7 +45,7 @@ import Testing
             await agent.pass(held, server)
             #expect(response?.status == 200)
             response = nil
-            // The one that let the time pass was told of before it.
+            // The report of the run that timed out came before it.
             #expect(figures.all.count == 2)
             #expect(figures.all.last.map { $0.total >= held } == true)
         }

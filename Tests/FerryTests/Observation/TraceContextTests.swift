@@ -42,7 +42,7 @@ import Testing
             let context = try #require(TraceContext(traceparent: text))
             #expect(context.traceparent == Self.parent)
         }
-        // Of the flags only the one that is defined is passed on.
+        // Only the defined flag is passed on.
         #expect(TraceContext(traceparent: Self.parent.dropLast(2) + "ff")?.traceparent == Self.parent)
     }
 

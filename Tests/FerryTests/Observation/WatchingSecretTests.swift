@@ -4,8 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// A canary stands in every place of an exchange that may be secret, and is looked for in all that watching brings
-/// forth.
+/// A canary is in every place of an exchange that may be secret, and all output of observation is searched for it.
 @Suite(.faultTable) struct WatchingSecretTests {
     private static let url = "https://kim:canary@Host:8443/x?token=canary&canary#canary"
     private static let headers: Headers = [
@@ -18,7 +17,7 @@ import Testing
     private let run = RunInfo(
         id: 7, method: .post, url: url, tag: "tag", userInfo: ["secret": "canary"])
 
-    /// In each way that a value becomes a text.
+    /// In each way in which a value becomes a text.
     private func expectNone<Value>(in value: Value, _ place: SourceLocation = #_sourceLocation) {
         var dumped = ""
         dump(value, to: &dumped)
@@ -41,14 +40,14 @@ import Testing
         ]
     }
 
-    @Test("R107: runs and outcomes have none") func runsAndOutcomes() throws {
+    @Test("R107: runs and outcomes contain none") func runsAndOutcomes() throws {
         expectNone(in: run)
         expectNone(in: run.url)
         expectNone(in: run.host)
         for outcome in try outcomes() { #expect(!"\(outcome)\(String(describing: outcome))".contains("canary")) }
     }
 
-    @Test("R107: nor have logs of every step") func logsOfEveryStep() throws {
+    @Test("R107: logs of every step contain none") func logsOfEveryStep() throws {
         let sink = KeptLog()
         let log = RunLog(sink: sink, sensitiveHeaders: ["x-declared"])
         log.started(run)
@@ -62,7 +61,7 @@ import Testing
         #expect(sink.lines.joined().contains("x?token=***&***"), "it is the canary that is missing, not the URL")
     }
 
-    @Test("R107: nor figures and their labels") func figures() throws {
+    @Test("R107: metrics and their labels contain none") func figures() throws {
         let recorder = MetricsRecorder(maxHosts: 8)
         for outcome in try outcomes() {
             recorder.willStart(run)
@@ -75,7 +74,7 @@ import Testing
         #expect(recorder.snapshot.hosts.keys.sorted() == ["host:8443"])
     }
 
-    @Test("R107: nor the health of hosts") func healthOfHosts() async throws {
+    @Test("R107: the health of hosts contains none") func healthOfHosts() async throws {
         let table = HostHealthTable()
         var changes = table.changes.makeAsyncIterator()
         table.succeeded(Self.url)
@@ -85,7 +84,7 @@ import Testing
         #expect(table.all.keys.sorted() == ["https://host:8443"])
     }
 
-    @Test("R107: nor commands for curl") func commands() {
+    @Test("R107: commands for curl contain none") func commands() {
         var options = CurlCommand.Options()
         options.proxy = "http://kim:canary@proxy"
         let command = CurlCommand(

@@ -1,7 +1,7 @@
 import Ferry
 import Testing
 
-/// The examples of the documentation of the policies, as they stand there.
+/// The examples in the documentation of the policies, unchanged.
 @Suite struct PolicyExampleTests {
     @Test func redirectsWithinADomain() {
         var configuration = NetworkConfiguration(baseURL: "https://api.example.com")

@@ -100,7 +100,7 @@ import Testing
         let late = unauthorized(&machine, 2, generation: 0)
         #expect(late == .giveUp)
         #expect(!machine.isRefreshing)
-        // It waits for one that others have started since, and is glad of its token.
+        // It waits for a refresh that others have started since, and uses its token.
         _ = unauthorized(&machine, 3, generation: 1)
         let during = unauthorized(&machine, 4, generation: 0)
         #expect(during == .wait)
@@ -207,7 +207,7 @@ import Testing
 
     private static let start = ContinuousClock.now
 
-    /// A refresh whose token is refused, too, by the same resource.
+    /// A refresh whose token is also refused by the same resource.
     private func refreshInVain(
         _ machine: inout RefreshMachine, at seconds: Int = 0, by resource: Int = 0
     ) -> RefreshMachine.Action {
@@ -252,7 +252,7 @@ import Testing
         let last = unauthorized(&machine, 21, generation: 20)
         #expect(last == .startRefresh(21))
         _ = machine.refreshed(21)
-        // That others are accepted, or that it was another refresh's, does not show it.
+        // Acceptance elsewhere does not show it, nor that it came from another refresh.
         machine.accepted(generation: 21, after: nil)
         machine.accepted(generation: 21, after: 20)
         let next = unauthorized(&machine, 22, generation: 21)
@@ -265,7 +265,7 @@ import Testing
         machine.accepted(generation: 1, after: nil, now: Self.start + .seconds(1))
         let again = refreshInVain(&machine, at: 10, by: 7)
         #expect([first, again] == [.startRefresh(1), .giveUp])
-        // To another resource it may have expired.
+        // For another resource it may have expired.
         let other = refreshInVain(&machine, at: 10, by: 8)
         #expect(other == .startRefresh(2))
         // And nobody has accepted the next one.
@@ -297,7 +297,7 @@ import Testing
         }
     }
 
-    /// Any order of events: nobody is kept twice or forgotten, and there is one refresh at a time.
+    /// Any order of events: no run is kept twice or forgotten, and there is one refresh at a time.
     @Test(arguments: 0..<200)
     func anyOrderOfEventsEndsWithEverybodyServed(_ seed: UInt64) {
         var generator = SplitMix(state: seed)

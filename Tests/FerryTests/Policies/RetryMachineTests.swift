@@ -184,7 +184,7 @@ import Testing
         After("\(HTTPDate(secondsSince1970: 1_795_000_005))", .retry(after: .seconds(5))),
         After("\(HTTPDate(secondsSince1970: 1_794_999_000))", .retry(after: .zero)),
         After("\(HTTPDate(secondsSince1970: 1_895_000_000))", .deliver(.waitTooLong)),
-        // Garbage is ignored: the wait is the policy's own.
+        // Invalid values are ignored: the wait is the policy's own.
         After("-5", .retry(after: .milliseconds(200))),
         After("abc", .retry(after: .milliseconds(200))),
         After("1e9", .retry(after: .milliseconds(200))),

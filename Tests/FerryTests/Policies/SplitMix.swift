@@ -1,4 +1,4 @@
-/// Chance that is the same in every run.
+/// Random numbers that are the same in every run.
 struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

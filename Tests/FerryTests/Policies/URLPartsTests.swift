@@ -1,7 +1,7 @@
 import FerryTransport
 import Testing
 
-/// libcurl's parser, with what it gets wrong kept from it.
+/// libcurl's parser, without the input that it gets wrong.
 @Suite struct URLPartsTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let base: String

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Ferry
 
-/// Tokens over a network: one refresh for many, and what becomes of those who wait for it.
+/// Tokens over a network: one refresh for many runs, and the runs that wait for it.
 @Suite(.timeLimit(.minutes(2))) struct AuthenticatorFlowTests {
-    /// Starts runs at once, half by await, half by closure, and collects how they end.
+    /// Starts runs at once, half by await, half by closure, and collects their outcomes.
     private func results(_ agent: NetworkAgent, _ count: Int, _ path: String = "/data") async
         -> [Result<Reply<Response>, RequestError>]
     {
@@ -19,13 +19,13 @@ import Testing
         }
     }
 
-    @Test("Fifty runs with a token that has expired: one refresh, and each is sent once more")
+    @Test("Fifty runs with an expired token cause one refresh, and each is sent again once")
     func oneRefreshForAll() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
             let all = Gate()
-            // All are on their way with the old token before the first of them is refused.
+            // All are in transfer with the old token before the first of them is refused.
             let tokens = TokenServer(on: server, refuses: { await all.pass(openingAt: 50) })
             for result in await results(agent, 50) {
                 let reply = try result.get()
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("However they come, one refresh is enough")
+    @Test("One refresh is enough, however the runs arrive")
     func oneRefreshInAnyOrder() async throws {
         for _ in 0..<5 {
             try await withFlow {
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("Without a token one is fetched first, once, and no run goes out without it")
+    @Test("Without a token one is fetched first, once, and no run is sent without it")
     func fetchedFirst() async throws {
         try await withFlow {
             $0.authenticator = Session()
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test("A refusal that was on its way during the refresh is old news")
+    @Test("A 401 that was in transfer during the refresh is out of date")
     func lateRefusal() async throws {
         let late = Gate()
         try await withFlow {
@@ -86,13 +86,13 @@ import Testing
 
     // MARK: Refreshes that fail
 
-    @Test("When the refresh fails, each run ends with its own refusal, and none is sent again", arguments: [500, 401])
+    @Test("If the refresh fails, each run ends with its own 401, and none is sent again", arguments: [500, 401])
     func failedRefresh(status: Int) async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
             let all = Gate()
-            // All are on their way with the old token; some come back when the refresh has failed.
+            // All are in transfer with the old token; some return after the refresh has failed.
             let tokens = TokenServer(on: server, refuses: { await all.pass(openingAt: 50) })
             tokens.refuseTokens(with: status)
             for result in await results(agent, 50) {
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("A refusal that comes when the refresh has failed starts no other, and is the run's answer")
+    @Test("A 401 that comes after a failed refresh starts no other, and is the run's response")
     func lateRefusalAfterAFailure() async throws {
         let late = Gate()
         try await withFlow {
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test("A run that is sent again after a failed refresh, for another reason, asks for no other token")
+    @Test("A run that is retried for another reason after a failed refresh requests no other token")
     func sentAgainAfterAFailure() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired, refusal: 503)
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("Runs that never were sent end with the fault of the refresh", arguments: Way.allCases)
+    @Test("Runs that were never sent end with the error of the refresh", arguments: Way.allCases)
     func failedFirstToken(way: Way) async throws {
         try await withFlow {
             $0.authenticator = Session()
@@ -149,7 +149,7 @@ import Testing
             tokens.refuseTokens(with: 503)
             let error = try #require(await agent.result(Call("/data"), way).error)
             #expect(error.code == .invalidStatusCode(503) && error.url.hasSuffix("/data"))
-            // It was not sent, whatever became of the request for the token.
+            // It was not sent, although the request for the token was.
             #expect(error.attempts == 0 && error.bytesSent == 0 && !error.mayHaveBeenProcessed)
             #expect(error.phase == .preparing && error.status == nil)
             let cause = try #require(error.cause as? RequestError)
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test("A server that refuses the new token too gives its refusal, once")
+    @Test("If the server refuses the new token too, the 401 is delivered, without another refresh")
     func refusedTwice() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test("A refresh whose own request is refused does not wait for itself", arguments: [true, false])
+    @Test("A refresh whose own request gets a 401 does not wait for itself", arguments: [true, false])
     func refusedRefresh(hasToken: Bool) async throws {
         try await withFlow { configuration in
             configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .milliseconds(1))
@@ -192,7 +192,7 @@ import Testing
 
     // MARK: Ends
 
-    @Test("A run that waits for the refresh is cancelled at once; the refresh goes on for the others")
+    @Test("A run that waits for the refresh is cancelled at once; the refresh continues for the others")
     func cancelledWhileWaiting() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
@@ -222,7 +222,7 @@ import Testing
         } _: { server, agent in
             let gate = Gate()
             _ = TokenServer(on: server, givesOut: { await gate.pass() })
-            // Whatever task is started for the run inherits it, and holds it as long as it lives.
+            // Any task started for the run inherits it, and holds it as long as it lives.
             let left = Logbook()
             let run = Witness.$current.withValue(Witness(left)) {
                 Task { await agent.result(Call("/data")) }
@@ -244,7 +244,7 @@ import Testing
         deinit { book.note("gone") }
     }
 
-    @Test("That it was sent before it waited is told of a cancelled run")
+    @Test("A cancelled run reports that it was sent before it waited")
     func cancelledAfterRefusal() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
@@ -260,7 +260,7 @@ import Testing
         }
     }
 
-    @Test("The deadline holds for those who wait, too")
+    @Test("The deadline applies to waiting runs, too")
     func deadlineWhileWaiting() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
@@ -276,7 +276,7 @@ import Testing
         }
     }
 
-    @Test("In the grace of a shutdown a refresh may begin, for the runs in flight", arguments: Way.allCases)
+    @Test("A refresh may start within the grace of a shutdown, for runs in progress", arguments: Way.allCases)
     func refreshInTheGrace(way: Way) async throws {
         for hasToken in [true, false] {
             let gate = Gate()
@@ -300,7 +300,7 @@ import Testing
         }
     }
 
-    @Test("A refresh that nobody waits for sends nothing when the agent has ended")
+    @Test("A refresh that nobody waits for sends nothing after the agent has ended")
     func refreshAfterTheEnd() async throws {
         let (gate, asked) = (Gate(), Logbook())
         try await withFlow {
@@ -317,7 +317,7 @@ import Testing
         }
     }
 
-    /// Asks when the gate is open, in both ways.
+    /// Sends when the gate is open, in both ways.
     private struct Late: Authenticator {
         let gate: Gate
         let asked: Logbook
@@ -333,7 +333,7 @@ import Testing
         }
     }
 
-    @Test("A shutdown during the refresh ends all that wait, though the refresh does not look at its end")
+    @Test("A shutdown during the refresh ends all waiting runs, even if the refresh ignores it")
     func shutdownWhileRefreshing() async throws {
         let gate = Gate()
         try await withFlow {
@@ -345,7 +345,7 @@ import Testing
             await agent.shutdown(grace: .zero)
             for result in await ended {
                 // Some wait for the refresh, some are in the transport, and some were not even sent. One whose refusal
-                // comes in this very moment has an answer.
+                // arrives at this moment has a response.
                 let code = result.error?.code
                 #expect(code == .shutdown || code == .invalidStatusCode(401), "\(String(describing: code))")
             }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Challenges of servers, met over a network.
+/// Challenges of servers, handled over a network.
 @Suite(.timeLimit(.minutes(2))) struct CredentialFlowTests {
-    /// Gives out what it is told to, and keeps what it was asked.
+    /// Returns the given credentials, and records the challenges.
     private final class Provider: CredentialProvider {
         private let asked = Mutex<[CredentialChallenge]>([])
         private let answer: @Sendable (CredentialChallenge) async throws -> Credential?
@@ -24,7 +24,7 @@ import Testing
     private static let right = Credential(user: "canary-user", password: "canary-password")
     private static let wrong = Credential(user: "canary-user", password: "canary-wrong")
     private static let basicPath = "/basic"
-    /// Of the right one.
+    /// With the right password.
     private static let basicField = "Basic Y2FuYXJ5LXVzZXI6Y2FuYXJ5LXBhc3N3b3Jk"
 
     private func withProvider(
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test("Basic: the challenge is met by the second sending", arguments: Way.allCases)
+    @Test("Basic: the second request has the credential", arguments: Way.allCases)
     func basic(way: Way) async throws {
         let provider = Provider { _ in Self.right }
         try await withProvider(provider) { server, agent in
@@ -54,13 +54,13 @@ import Testing
             #expect(provider.challenges.count == 1 && challenge.challenger == .server)
             #expect(challenge.host == "127.0.0.1" && challenge.port == Int(server.port))
             #expect(challenge.schemes == .basic)
-            // What is not challenged nobody is asked about.
+            // Without a challenge the provider is not asked.
             #expect(try await agent.send(Call("/hello")).text == "Hello, ferry")
             #expect(provider.challenges.count == 1)
         }
     }
 
-    @Test("No credential, and the refusal is the answer")
+    @Test("Without a credential the 401 is the response")
     func none() async throws {
         let provider = Provider { _ in nil }
         try await withProvider(provider) { server, agent in
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("A wrong password is told by the refusal, and nobody is asked again", arguments: Way.allCases)
+    @Test("A wrong password ends with the 401, and the provider is not asked again", arguments: Way.allCases)
     func wrongPassword(way: Way) async throws {
         let provider = Provider { _ in Self.wrong }
         try await withProvider(provider) { server, agent in
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test("A provider that throws fails the run, and it is told that it had been sent")
+    @Test("A provider that throws fails the run, which reports that it was sent")
     func throwing() async throws {
         let provider = Provider { _ in throw Oops() }
         try await withProvider(provider) { server, agent in
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("A challenge that no scheme of ours meets is the answer", arguments: ["Bearer realm=\"r\"", "Frob", ""])
+    @Test("A challenge without a supported scheme is the response", arguments: ["Bearer realm=\"r\"", "Frob", ""])
     func otherScheme(value: String) async throws {
         let provider = Provider { _ in Self.right }
         try await withProvider(provider) { server, agent in
@@ -120,7 +120,7 @@ import Testing
 
     // MARK: Digest
 
-    /// Of this user for `/digest`, realm `r`, nonce `abc`, without `qop`.
+    /// For this user, `/digest`, realm `r`, nonce `abc`, without `qop`.
     private static let digests = [
         "MD5": ["GET": "b780ebf715c35c54f971f1bd704c9453", "POST": "f51ea0cff864d5a1fb384672617dfa97"],
         "SHA-256": [
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("Digest: by a provider, and by the request itself", arguments: ["MD5", "SHA-256"], Way.allCases)
+    @Test("Digest: from a provider, and from the request itself", arguments: ["MD5", "SHA-256"], Way.allCases)
     func digest(algorithm: String, way: Way) async throws {
         let provider = Provider { _ in Self.right }
         try await withProvider(provider) { server, agent in
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test("Digest: a wrong password is told by the refusal", arguments: Way.allCases)
+    @Test("Digest: a wrong password ends with the 401", arguments: Way.allCases)
     func wrongDigest(way: Way) async throws {
         try await withFlow { server, agent in
             serveDigest(server, "MD5")
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test("Digest: an open server is not told who asks")
+    @Test("Digest: a server without a challenge gets no credential")
     func openServer() async throws {
         try await withFlow { server, agent in
             var call = Call("/hello")
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    // MARK: Along the way
+    // MARK: Bodies and redirects
 
     @Test("A body is sent again, unless it can be read only once")
     func bodies() async throws {
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    @Test("A credential stays with the origin that it was given for")
+    @Test("A credential is sent only to the origin that it was given for")
     func otherOrigin() async throws {
         let provider = Provider { $0.realm == "first" ? Self.right : nil }
         let second = try LoopbackServer()
@@ -223,7 +223,7 @@ import Testing
         }
     }
 
-    @Test("A header that was not accepted does not stand in the way of the credential")
+    @Test("An Authorization header that was refused does not prevent the credential")
     func staleHeader() async throws {
         let provider = Provider { _ in Self.right }
         try await withProvider(provider) { server, agent in
@@ -234,7 +234,7 @@ import Testing
         }
     }
 
-    @Test("What was met once holds for the retry behind it", arguments: [nil, "Bearer canary-stale"])
+    @Test("After a challenge the credential also applies to retries", arguments: [nil, "Bearer canary-stale"])
     func retryBehindChallenge(stale: String?) async throws {
         let provider = Provider { _ in Self.right }
         let count = Mutex(0)
@@ -263,7 +263,7 @@ import Testing
         case cancel, deadline, shutdown
     }
 
-    @Test("A provider that thinks for long holds nobody up", arguments: End.allCases)
+    @Test("A slow provider does not delay other runs", arguments: End.allCases)
     func slowProvider(end: End) async throws {
         let gate = Gate()
         let provider = Provider { _ in

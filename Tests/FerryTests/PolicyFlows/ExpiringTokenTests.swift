@@ -7,7 +7,7 @@ import Testing
 
 /// Tokens that are replaced before a server refuses them.
 @Suite(.timeLimit(.minutes(1))) struct ExpiringTokenTests {
-    /// A token with its time, and what gives out the next ones.
+    /// A token with its expiry, and a source of further ones.
     private struct Expiring: Authenticator {
         struct Token: Sendable {
             var text: String
@@ -30,7 +30,7 @@ import Testing
         Expiring.Token(text: text, expiration: Date.now.addingTimeInterval(seconds))
     }
 
-    /// What was sent as `Authorization`, in order.
+    /// The `Authorization` fields that were sent, in order.
     private func sent(_ server: LoopbackServer) -> [String] {
         server.requests.map { String(($0.headers["Authorization"] ?? "").dropFirst("Bearer ".count)) }
     }

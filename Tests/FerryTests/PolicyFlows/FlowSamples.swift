@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// A request with every policy to be set.
+/// A request with settable policies.
 struct Call: Request {
     var path: String
     var method: HTTPMethod {
@@ -17,7 +17,7 @@ struct Call: Request {
     var deadline: Duration?
     var statusValidation: StatusValidation?
     var maxBodyBytes: Int?
-    /// What the method says, unless it is set.
+    /// Determined by the method, unless it is set.
     var isIdempotent: Bool
     var redirectPolicy: RedirectPolicy?
     var retryPolicy: RetryPolicy?
@@ -31,11 +31,11 @@ struct Call: Request {
     }
 }
 
-/// A server, an agent for it that is watched for secrets, and at the end the look that nothing is left of the runs, and
-/// that the agent serves on: the invariants of the fault table, over all that `body` does.
+/// A server, and an agent for it that is searched for secrets. At the end it checks that nothing is left of the runs,
+/// and that the agent still works: the invariants of the fault table, for everything that `body` does.
 ///
-/// `next` says where the request after it all goes, if the agent is not shut down by then; it may be set up to serve
-/// nobody there.
+/// `next` is the target of the request after it, if the agent is not shut down by then; it may be configured to fail
+/// there.
 func withFlow(
     server options: LoopbackServer.Options = .init(), next: FaultSetup.Next = .otherServer,
     memoryBound: Int = FaultSetup().memoryBound, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
@@ -74,7 +74,7 @@ private func withWatchedAgent(
 }
 
 extension AgentCore {
-    /// No run is known any more.
+    /// No run is registered any more.
     var isAtRest: Bool {
         state.withLock { state in
             state.table.count == 0 && state.table.all.isEmpty && state.controls.isEmpty && state.resting == 0
@@ -105,12 +105,12 @@ extension NetworkAgent {
         [await result(request, .awaited), await result(request, .closure)]
     }
 
-    /// Likewise, of runs that are to succeed.
+    /// One run by await, then one by closure; both must succeed.
     func sendBothWays<R: Request>(_ request: R) async throws -> [Reply<R.Value>] {
         try await resultsOfBothWays(request).map { try $0.get() }
     }
 
-    /// Likewise, with a last change.
+    /// The same, with a change of the request.
     func sendBothWays<R: Request>(_ request: R, _ change: (inout R) -> Void) async throws -> [Reply<R.Value>] {
         var request = request
         change(&request)
@@ -118,7 +118,7 @@ extension NetworkAgent {
     }
 }
 
-/// Keeps those who wait until it is opened, once and for all.
+/// A gate: holds arrivals until it is opened, for good.
 final class Gate: Sendable {
     private struct State {
         var isOpen = false
@@ -128,7 +128,7 @@ final class Gate: Sendable {
 
     private let state = Mutex(State())
 
-    /// How many have come so far.
+    /// The number of arrivals so far.
     var arrived: Int { state.withLock { $0.arrived } }
 
     func open() {
@@ -140,7 +140,7 @@ final class Gate: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Waits until it is open; the one who makes the count full opens it.
+    /// Waits until it is open; the arrival that completes the count opens it.
     func pass(openingAt count: Int = .max) async {
         await withCheckedContinuation { continuation in
             let released = state.withLock { state in
@@ -156,15 +156,15 @@ final class Gate: Sendable {
     }
 }
 
-/// Asks what nobody answers, and is given up after a time.
+/// Sends a request without a response, which times out.
 private struct Silence: Request {
     var path: String
     var timeouts: Timeouts?
 }
 
 extension NetworkAgent {
-    /// Waits until so much time has gone by on the clock of this agent's loop: a run that nobody answers is given up
-    /// after it, and whatever the loop was to do meanwhile it has done.
+    /// Waits until this much time has passed on the clock of this agent's event loop. A run without a response times
+    /// out after it, so all work that the loop had to do meanwhile is done.
     func pass(_ time: Duration, _ server: LoopbackServer, sourceLocation: SourceLocation = #_sourceLocation) async {
         server.script(path: "/silence", uses: 1, [.expectHead, .keepOpen])
         let silence = Silence(path: server.baseURL + "/silence", timeouts: Timeouts(idle: nil, total: time))
@@ -174,10 +174,10 @@ extension NetworkAgent {
 }
 
 extension RetryPolicy {
-    /// Four attempts, without waits to speak of, and none at random.
+    /// Four attempts, with negligible waits and no random ones.
     static let quick = RetryPolicy.exponential(maxAttempts: 4, baseDelay: .milliseconds(1), jitter: .none)
 
-    /// Likewise, with a change.
+    /// The same, with a change.
     static func quick(_ change: (inout RetryPolicy) -> Void) -> RetryPolicy {
         var policy = quick
         change(&policy)
@@ -185,13 +185,13 @@ extension RetryPolicy {
     }
 }
 
-/// An answer without a body, behind whatever the request carries.
+/// A response without a body, after whatever the request carries.
 func unwanted(_ status: Int, _ fields: String = "") -> LoopbackScript {
     [.expectBody, .send(head("\(status) X", fields + "Content-Length: 0\r\n")), .serve]
 }
 
 extension ResponseBody {
-    /// Reads all of it, counts the bytes, and returns the fault that it ends with.
+    /// Reads all of it, counts the bytes, and returns the error at the end.
     func failure(into bytes: inout Int) async -> RequestError? {
         do throws(RequestError) {
             for try await piece in self { bytes += piece.count }
@@ -203,7 +203,7 @@ extension ResponseBody {
 }
 
 extension NetworkAgent {
-    /// The fault of a stream that does not begin.
+    /// The error of a stream that does not start.
     func streamFailure(_ call: Call) async -> RequestError? {
         await fault { () throws(RequestError) in try await stream(call) }
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// Credentials that a provider gives for proxies.
+/// Credentials from a provider for proxies.
 @Suite(.timeLimit(.minutes(2))) struct ProxyCredentialFlowTests {
     /// Knows a user for each port.
     private final class Provider: CredentialProvider {
@@ -25,7 +25,7 @@ import Testing
 
     private static let digest = #"Digest realm="p", nonce="abc""#
 
-    /// A proxy that serves whoever comes with credentials of this scheme.
+    /// A proxy that serves every client with credentials of this scheme.
     private func proxy(
         _ scheme: String, _ serve: @escaping @Sendable (LoopbackRequest) -> LoopbackResponse
     ) throws -> LoopbackServer {
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("Where the server asks too, a proxy that offers a digest is not told the password", arguments: Way.allCases)
+    @Test("If the server sends a challenge too, a proxy with Digest does not get the password", arguments: Way.allCases)
     func bothAsk(way: Way) async throws {
         let proxy = try proxy("Digest") { request in
             if request.headers["Authorization"]?.hasPrefix("Digest ") ?? false { return LoopbackResponse(text: "in") }
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("What was given for one proxy does not go to another one behind a redirect", arguments: Way.allCases)
+    @Test("A credential for one proxy is not sent to another one after a redirect", arguments: Way.allCases)
     func otherProxy(way: Way) async throws {
         let first = try proxy("Basic") { _ in
             LoopbackResponse(status: 302, headers: ["Location": "https://origin.invalid/y"])
@@ -94,7 +94,7 @@ import Testing
         #expect(second.requests.compactMap { $0.headers["Proxy-Authorization"] } == [given])
     }
 
-    @Test("A body that is pulled goes through a proxy that asks", arguments: ["Basic", "Digest"], Way.allCases)
+    @Test("A streamed body goes through a proxy that sends a challenge", arguments: ["Basic", "Digest"], Way.allCases)
     func pulledBodies(scheme: String, way: Way) async throws {
         let proxy = try proxy(scheme) { LoopbackResponse(text: $0.text) }
         let provider = Provider()

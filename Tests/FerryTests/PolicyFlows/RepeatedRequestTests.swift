@@ -4,9 +4,10 @@ import Testing
 
 @testable import Ferry
 
-/// What may be sent twice, and what of it: rows R77 and R78.
+/// Which requests may be sent twice, and what they contain then: rows R77 and R78.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RepeatedRequestTests {
-    @Test("R77: what may have been acted on is not sent again", arguments: [HTTPMethod.post, .patch, "MAKE"])
+    @Test(
+        "R77: a request that may have been processed is not sent again", arguments: [HTTPMethod.post, .patch, "MAKE"])
     func notIdempotent(method: HTTPMethod) async throws {
         try await withFlow {
             $0.retryPolicy = .quick
@@ -30,7 +31,7 @@ import Testing
         case key, request, policy, rule
     }
 
-    @Test("Unless somebody says that it may", arguments: Leave.allCases)
+    @Test("It is sent again if that is declared safe", arguments: Leave.allCases)
     func idempotencyKey(leave: Leave) async throws {
         try await withFlow {
             $0.retryPolicy = .quick
@@ -52,7 +53,7 @@ import Testing
         }
     }
 
-    @Test("What certainly was not acted on is tried again, whatever its method")
+    @Test("A request that certainly was not processed is retried, whatever its method")
     func neverSent() async throws {
         let tried = Tally()
         let closed = try LoopbackServer(.refusing)
@@ -72,12 +73,12 @@ import Testing
         }
     }
 
-    @Test("That an earlier attempt may have been acted on is not forgotten", arguments: Way.allCases)
+    @Test("That an earlier attempt may have been processed is not forgotten", arguments: Way.allCases)
     func processedBefore(way: Way) async throws {
         let server = try LoopbackServer()
         server.script(path: "/x", [.expectBody, .close])
         try await withFlow {
-            // By the second attempt there is no server any more.
+            // By the second attempt the server is gone.
             $0.retryPolicy = .quick {
                 $0.decide = { _ in
                     server.stop()
@@ -95,7 +96,7 @@ import Testing
 
     // MARK: Bodies
 
-    @Test("Bodies that can be made again are sent again, whole")
+    @Test("Bodies that can be read again are sent again, whole")
     func replayedBodies() async throws {
         let bytes = LoopbackServer.pattern(0..<200_000)
         let file = try TemporaryFile(bytes)
@@ -124,7 +125,7 @@ import Testing
         }
     }
 
-    @Test("A stream that can be read once is not sent again, and its first failure is told")
+    @Test("A stream that can be read once is not sent again, and its first error is reported")
     func onceBody() async throws {
         try await withFlow {
             $0.retryPolicy = .quick

@@ -5,9 +5,9 @@ import Testing
 
 @testable import Ferry
 
-/// Waits that a server asks for: row R78.
+/// Retry-After of a server: row R78.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryAfterTests {
-    @Test("R78: a wait that the server asks for is waited out", arguments: Play.allCases)
+    @Test("R78: the server's Retry-After is waited for", arguments: Play.allCases)
     func retryAfter(play: Play) async throws {
         try await withFlow {
             $0.retryPolicy = .quick
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    /// As a server writes it.
+    /// In the form of a server.
     private func date(in seconds: Int) -> String {
         var (moment, parts) = (time(nil) + seconds, tm())
         gmtime_r(&moment, &parts)
@@ -29,7 +29,7 @@ import Testing
         return String(decoding: text.prefix(length).map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// A server, an agent, and the waits that its log has told so far.
+    /// A server, an agent, and the waits in its log so far.
     private func withLog(
         _ policy: RetryPolicy, _ body: (LoopbackServer, NetworkAgent, () -> [Duration]) async throws -> Void
     ) async throws {
@@ -42,7 +42,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R78: so is one that is a date", arguments: Play.allCases)
+    @Test("R78: so is one with a date", arguments: Play.allCases)
     func retryAfterDate(play: Play) async throws {
         try await withLog(.quick) { server, agent, told in
             server.script(path: "/hello", uses: 1, unwanted(503, "Retry-After: \(date(in: 2))\r\n"))
@@ -50,14 +50,14 @@ import Testing
             let reply = try await play.outcome(Get("/hello"), agent).get()
             #expect(reply.attempts == 2 && reply.text == "Hello, ferry")
             let waits = told()
-            // Two of its seconds, less what has passed of the first; none at all on a machine that stood still.
+            // Two seconds, less the part of the first that has passed; none on a machine that stood still.
             #expect(waits.count == 1 && waits.allSatisfy { (Duration.zero ... .seconds(2)).contains($0) }, "\(waits)")
             #expect(waits.allSatisfy { ContinuousClock.now - start >= $0 })
         }
     }
 
     @Test(
-        "R78: the wait that is drawn at random comes behind it, so that not all come at once", arguments: Form.allCases)
+        "R78: a random wait is added, so that not all runs come at once", arguments: Form.allCases)
     func retryAfterWithJitter(form: Form) async throws {
         let policy = RetryPolicy.exponential(maxAttempts: 9, baseDelay: .milliseconds(40), factor: 1, jitter: .equal)
         try await withLog(policy) { server, agent, told in
@@ -79,7 +79,7 @@ import Testing
     }
 
     @Test(
-        "R78: one that is over, or none at all, is not waited for", arguments: ["0", "Thu, 01 Jan 1970 00:00:00 GMT"],
+        "R78: one in the past, or a missing one, is not waited for", arguments: ["0", "Thu, 01 Jan 1970 00:00:00 GMT"],
         Form.allCases)
     func retryAfterNow(value: String, form: Form) async throws {
         // With the policy's own wait the test would not end.
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test(
-        "R78: one that is too long is not waited for: the answer is delivered",
+        "R78: one that is too long is not waited for: the response is delivered",
         arguments: ["2", "1000000000", "9223372036854775807", "Fri, 31 Dec 2100 23:59:59 GMT"], Form.allCases)
     func retryAfterTooLong(value: String, form: Form) async throws {
         try await withFlow {
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "R78: one that makes no sense is none: the policy's own wait holds",
+        "R78: an invalid one is ignored: the policy's own wait applies",
         arguments: [
             "-5", "abc", "1e9", "1.5", "", "+3", "0x10", "99999999999999999999", "Fri, 99 Dec 2100 23:59:59 GMT",
         ], Form.allCases)
@@ -124,7 +124,7 @@ import Testing
 }
 
 extension Play {
-    /// What a run comes to that is started so; a download leaves the whole file or none.
+    /// The outcome of a run started in this way; a download leaves the whole file or none.
     fileprivate func outcome<R: Request>(
         _ request: R, _ agent: NetworkAgent
     ) async throws -> FaultOutcome where R.Value == Response {

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Retries over a network: row R78 and what goes with it.
+/// Retries over a network: row R78 and related cases.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryFlowTests {
-    @Test("What is not sent pays for no retry")
+    @Test("A request that is not sent pays for no retry")
     func whatIsNotSentPaysNothing() async throws {
         let bench = CacheBench()
         let stub = StubTransport { $0.url.hasSuffix("/down") ? .response(status: 503) : .response() }
@@ -19,9 +19,9 @@ import Testing
         }
         func attempts() async -> Int? { await agent.result(Kept(path: "/down", cachePolicy: .none)).error?.attempts }
         _ = try await agent.sendBothWays(Kept())
-        // Its own payment is all there is room for.
+        // There is only room for its own payment.
         #expect(await attempts() == 2)
-        // The account is empty; the one that is sent pays for its own retry, and no more.
+        // The account is empty; the request that is sent pays for its own retry, and no more.
         for _ in 0..<3 {
             #expect(try await agent.sendBothWays(Kept()).allSatisfy(\.isFromCache))
             _ = try await agent.sendBothWays(Kept(path: "/own", cachePolicy: .none))
@@ -32,7 +32,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test("R78: it is sent until it is answered well, and every sending counts", arguments: Way.allCases)
+    @Test("R78: it is sent until it succeeds, and every attempt counts", arguments: Way.allCases)
     func attemptsAreCounted(way: Way) async throws {
         try await withFlow {
             $0.retryPolicy = .quick
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("R78: when no attempt is left, the last answer is the answer", arguments: [408, 429, 502, 503, 504])
+    @Test("R78: after the last attempt the last response is delivered", arguments: [408, 429, 502, 503, 504])
     func exhausted(status: Int) async throws {
         try await withFlow {
             $0.retryPolicy = .quick
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test("R78: answers of other kinds are not asked for again", arguments: [400, 401, 403, 404, 407, 413, 500, 501])
+    @Test("R78: other responses are not retried", arguments: [400, 401, 403, 404, 407, 413, 500, 501])
     func notRetried(status: Int) async throws {
         try await withFlow {
             $0.retryPolicy = .quick { if status == 401 || status == 407 { $0.statuses.insert(status) } }
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("R78: a connection that dies before its answer is tried again on another one")
+    @Test("R78: if a connection breaks before its response, another one is tried")
     func closedConnection() async throws {
         try await withFlow {
             $0.retryPolicy = .quick
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test("The waits grow as the policy says, and the log tells them")
+    @Test("The waits grow by the policy, and the log shows them")
     func waits() async throws {
         let log = KeptLog(.debug)
         let server = try LoopbackServer()
@@ -112,9 +112,9 @@ import Testing
         await agent.shutdown()
     }
 
-    // MARK: Bounds
+    // MARK: Limits
 
-    @Test("A budget that is spent means no retry, for any run of that host; another host has its own")
+    @Test("A spent budget prevents retries of all runs to that host; another host has its own")
     func budget() async throws {
         let other = try LoopbackServer()
         other.script(path: "/hello", uses: 1, unwanted(503))
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test("A wait that the deadline would cut short is not begun")
+    @Test("A wait beyond the deadline is not started")
     func deadlineBeforeWait() async throws {
         try await withFlow {
             $0.retryPolicy = .exponential(
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test("The deadline is over all attempts together", arguments: Way.allCases)
+    @Test("The deadline covers all attempts together", arguments: Way.allCases)
     func deadlineInSecondAttempt(way: Way) async throws {
         try await withFlow {
             $0.retryPolicy = .quick

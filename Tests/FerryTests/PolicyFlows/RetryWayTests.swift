@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Retries beside the other policies, and runs that are ended while they wait for theirs.
+/// Retries together with the other policies, and runs that end while they wait for a retry.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct RetryWayTests {
-    @Test("A retry behind a redirect goes where the redirect led, without the secrets")
+    @Test("A retry after a redirect goes to the redirect's target, without the secrets")
     func retryBehindRedirect() async throws {
         let second = try LoopbackServer()
         second.script(path: "/hello", uses: 2, unwanted(503))
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test("Adapters run anew for every attempt")
+    @Test("Adapters run again for every attempt")
     func adaptersRunAgain() async throws {
         struct Stamp: RequestAdapter {
             let tally: Tally
@@ -53,7 +53,7 @@ import Testing
         case cancel, cancelAll, shutdown
     }
 
-    @Test("R71: a run that waits for its retry is ended at once", arguments: End.allCases, Play.allCases)
+    @Test("R71: a run that waits for its retry ends at once", arguments: End.allCases, Play.allCases)
     func endedInBackOff(end: End, play: Play) async throws {
         let waits = Gate()
         try await withFlow {
@@ -70,7 +70,7 @@ import Testing
             switch end {
             case .cancel: run.cancel()
             case .cancelAll:
-                // The rule is asked a moment before the wait begins; whichever comes first, it ends.
+                // The rule is called a moment before the wait starts; in either case the run ends.
                 agent.cancelAll()
             case .shutdown: await agent.shutdown(grace: .zero)
             }

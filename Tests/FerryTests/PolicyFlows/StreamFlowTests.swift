@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct StreamFlowTests {
     // MARK: Ends
 
-    @Test("R71: a reader that is cancelled while it waits is told so, and the connection goes")
+    @Test("R71: a reader that is cancelled while it waits gets the error, and the connection is closed")
     func cancelledReader() async throws {
         try await withFlow { server, agent in
             server.script(path: "/x", [.send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .keepOpen])
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("R71: cancelling before the head ends the run too")
+    @Test("R71: cancelling before the head ends the run, too")
     func cancelledBeforeHead() async throws {
         try await withFlow { server, agent in
             server.script(path: "/x", [.mark("asked"), .keepOpen])
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test("R71: so does what ends a run while the body of a refused answer is read", arguments: Ending.allCases)
+    @Test("R71: so does any end of a run while the body of a rejected response is read", arguments: Ending.allCases)
     func endedBehindRefusedHead(by end: Ending) async throws {
         try await withFlow { server, agent in
             server.script(path: "/start", unwanted(302, "Location: /x\r\n"))
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test("What came before a fault is read, then the fault")
+    @Test("The bytes before an error are read, then the error")
     func faultInTheMiddle() async throws {
         let cut = head("200 OK", "Content-Length: 1000000\r\n")
         let chunks = head("200 OK", "Transfer-Encoding: chunked\r\n") + "186a0\r\n"
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("R30: a compressed stream that is cut short is a fault, however much of it came")
+    @Test("R30: a truncated compressed stream is an error, however much of it arrived")
     func cutGzip() async throws {
         try await withFlow { server, agent in
             var bytes = 0
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("An endless body is bounded where the request says so, and only there")
+    @Test("An endless body is limited only if the request sets a limit")
     func ownBound() async throws {
         try await withFlow {
             $0.limits.maxBodyBytes = 1000
@@ -169,7 +169,7 @@ import Testing
 
     // MARK: Collecting
 
-    @Test("Collecting takes what the limit says, to the byte", arguments: [0, 1, 70_000])
+    @Test("Collecting takes bytes up to the limit, exactly", arguments: [0, 1, 70_000])
     func collect(size: Int) async throws {
         try await withFlow { server, agent in
             let all = try await agent.stream(Call("/bytes/\(size)")).body.collect(upTo: size)
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test("Collecting takes the rest of what was read before")
+    @Test("Collecting takes the rest after a partial read")
     func collectRest() async throws {
         try await withFlow { server, agent in
             let response = try await agent.stream(Call("/bytes/300000"))
@@ -211,12 +211,12 @@ import Testing
             #expect(try await response.body.collect(upTo: 100) == Data("data ".utf8))
             #expect(server.requests.map(\.path) == ["/start", "/start", "/data", "/token", "/data"])
             #expect(tokens.issued == 1)
-            // Short bodies that nobody wanted were read to their ends.
+            // Short bodies of skipped responses were read to their ends.
             #expect(server.connectionCount <= 2)
         }
     }
 
-    @Test("A refusal that is not helped is thrown with the beginning of its body")
+    @Test("A rejected response that no recovery helps is thrown with the start of its body")
     func refusal() async throws {
         try await withFlow { server, agent in
             server.handle("/x") { _ in LoopbackResponse(status: 401, text: Canary.body) }
@@ -227,7 +227,7 @@ import Testing
         }
     }
 
-    @Test("A fault in the stream knows the attempts before it")
+    @Test("An error in the stream has the attempts before it")
     func attemptsBeforeFault() async throws {
         try await withFlow {
             $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)

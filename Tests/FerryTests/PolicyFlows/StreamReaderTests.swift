@@ -6,11 +6,11 @@ import Testing
 
 @testable import Ferry
 
-/// Streamed responses: what slow and impatient readers do to a server (rows R69 and R74).
+/// Streamed responses: the effect of slow and impatient readers on a server (rows R69 and R74).
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct StreamReaderTests {
     // MARK: Backpressure
 
-    @Test("R69: what nobody reads the server cannot send")
+    @Test("R69: the server cannot send more than is read")
     func unreadBodyStopsTheServer() async throws {
         try await withFlow { server, agent in
             let size = 100_000_000
@@ -23,7 +23,7 @@ import Testing
                 isSent.withLock { $0 = true }
             }
             let response = try await agent.stream(Call("/big"))
-            // Loop and server are at work meanwhile, on the same threads.
+            // Event loop and server work meanwhile, on the same threads.
             for _ in 0..<100 { #expect(try await agent.send(Get("/bytes/100000")).status == 200) }
             #expect(!isSent.withLock { $0 })
             var bytes = 0
@@ -34,17 +34,17 @@ import Testing
         }
     }
 
-    // The sanitizers keep what was freed.
+    // The sanitizers keep freed memory.
     #if !FERRY_TSAN && !FERRY_ASAN
     @Test("R69: a body of 1 GB costs no memory, however slowly it is read")
     func memoryOfLargeBody() async throws {
         try await withFlow { server, agent in
             let size = 1_000_000_000
-            // What is allocated once.
+            // Memory that is allocated once.
             var warm = 0
             _ = try await agent.stream(Call("/bytes/20000000")).body.failure(into: &warm)
             var call = Call("/bytes/\(size)")
-            // A reader that lets it wait is not an idle server.
+            // A reader that makes the server wait does not make it idle.
             call.deadline = .seconds(100)
             let start = residentBytes()
             var peak = start
@@ -83,10 +83,10 @@ import Testing
         }
     }
 
-    @Test("R69: nor does a rate that was asked for; the server has to wait, and memory stays bounded")
+    @Test("R69: nor does the minimum rate count the reader's time; the server waits, and memory stays bounded")
     func slowReaderIsNotASlowServer() async throws {
         try await withFlow {
-            // More than the reader takes, and far less than the server gives.
+            // More than the reader takes, and far less than the server offers.
             let lowSpeed = Timeouts.LowSpeed(bytesPerSecond: 3_000_000, time: .seconds(1))
             $0.timeouts = Timeouts(lowSpeed: lowSpeed)
         } _: { server, agent in
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("R74: so is the short end of a long body")
+    @Test("R74: so is the short rest of a long body")
     func shortEndKeepsTheConnection() async throws {
         try await withFlow { server, agent in
             let response = try await agent.stream(Call("/bytes/1000000"))
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test(
-        "R74: a long rest, or one of unknown length, is closed",
+        "R74: with a long rest, or one of unknown length, the connection is closed",
         arguments: ["/bytes/1000000000", "/chunked/1000000000"])
     func longRestIsClosed(path: String) async throws {
         try await withFlow { server, agent in
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test("R74: a server that takes its time for a short rest is not waited for")
+    @Test("R74: a server that is slow with a short rest is not waited for")
     func slowShortRest() async throws {
         try await withFlow { server, agent in
             server.script(path: "/x", [.send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .keepOpen])

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Many runs through all policies at once, ended at random: each gets its one result, and nothing is left.
+/// Many runs through all policies at once, ended at random: each gets its one result, and nothing is left behind.
 @Suite(.timeLimit(.minutes(2))) struct StressTests {
-    /// What became of the runs of one round.
+    /// The outcomes of the runs of one round.
     private final class Count: Sendable {
         private let counts: Mutex<[Int]>
 
@@ -44,7 +44,7 @@ import Testing
         configuration.limits.maxConcurrentTransfers = 32
     }
 
-    /// Codes that such a run may end with.
+    /// The codes that such a run may end with.
     private func isExpected(_ error: RequestError, _ path: String) -> Bool {
         switch error.code {
         case .cancelled, .shutdown: true
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test("Runs that are cancelled anywhere on their way have one end each", arguments: 0..<4)
+    @Test("Runs that are cancelled at any point end once each", arguments: 0..<4)
     func randomCancels(round: Int) async throws {
         let second = try LoopbackServer()
         var random = SplitMix(state: UInt64(round) &* 7919 &+ 1)
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test("A shutdown in the midst of it ends all of them, once each", arguments: 0..<3)
+    @Test("A shutdown in between ends all of them, once each", arguments: 0..<3)
     func shutdownInTheMidst(round: Int) async throws {
         let second = try LoopbackServer()
         var random = SplitMix(state: UInt64(round) &+ 77)
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    /// One run: awaited, streamed, or by closure, with a cancel after so many turns of the scheduler.
+    /// One run: awaited, streamed, or with a closure, with a cancel after this many turns of the scheduler.
     private func play(
         _ one: (path: String, yields: Int, kind: Int), _ index: Int, _ agent: NetworkAgent, _ count: Count
     ) async {

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Ferry
 
-/// Where tokens go, and what is a refusal of one.
+/// Which servers get tokens, and which responses count as refusals.
 @Suite(.timeLimit(.minutes(2))) struct TokenScopeTests {
-    @Test("Neither token nor refresh for another origin", arguments: ["Authorization", "X-Session"])
+    @Test("Another origin gets no token and causes no refresh", arguments: ["Authorization", "X-Session"])
     func otherOrigin(field: String) async throws {
         let second = try LoopbackServer()
         second.handle("/there") { _ in LoopbackResponse(status: 401) }
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("Neither token nor refresh for an absolute URL of a foreign server", arguments: Way.allCases)
+    @Test("An absolute URL of a foreign server gets no token and causes no refresh", arguments: Way.allCases)
     func foreignURL(way: Way) async throws {
         let foreign = try LoopbackServer()
         foreign.handle("/there") { _ in LoopbackResponse(status: 401) }
@@ -40,14 +40,14 @@ import Testing
             #expect(await agent.result(complete, way).error?.attempts == 1)
             #expect(foreign.requestCount == 2 && tokens.count("/token") == 0)
             for sent in foreign.requests { expectNoSecret(in: sent) }
-            // The base, spelled out, is no foreign server.
+            // The base URL, written in full, is not a foreign server.
             let reply = try await agent.result(Call(server.baseURL + "/data"), way).get()
             #expect(reply.text == "data ")
             #expect(tokens.issued == 1)
         }
     }
 
-    @Test("An adapter that sends a request elsewhere sends no token there, and one that sends it home does")
+    @Test("A request that an adapter redirects elsewhere gets no token; one that it brings to the base URL does")
     func adaptedURL() async throws {
         let mirror = try LoopbackServer()
         mirror.handle("/data") { _ in LoopbackResponse(status: 401) }
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test("A custom request keeps its own credentials, unless it asks for the token", arguments: Way.allCases)
+    @Test("A prebuilt request keeps its own credentials, unless it asks for the token", arguments: Way.allCases)
     func customRequest(way: Way) async throws {
         struct Asking: Request {
             var prebuiltRequest: OutgoingRequest?
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test("The server that a request names for itself gets the token; without a base all do", arguments: [true, false])
+    @Test("A request's own server gets the token; without a base URL every server does", arguments: [true, false])
     func ownServer(hasBase: Bool) async throws {
         let own = try LoopbackServer()
         let tokens = TokenServer(on: own)
@@ -120,7 +120,7 @@ import Testing
         var coalesces = false
     }
 
-    @Test("Runs of which only one takes the token share no transfer")
+    @Test("Runs of which only one uses the token do not share a transfer")
     func notShared() async throws {
         let own = try LoopbackServer()
         let gate = Gate()
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test("A token that was refreshed behind a redirect stays with its origin as well")
+    @Test("A token that was refreshed after a redirect stays with its origin as well")
     func refreshedBehindRedirect() async throws {
         let second = try LoopbackServer()
         try await withFlow {
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test("A token in the body does not follow a redirect to another origin", arguments: [303, 307, 308])
+    @Test("A token in the body is not sent to another origin after a redirect", arguments: [303, 307, 308])
     func tokenInTheBody(status: Int) async throws {
         struct InTheForm: Authenticator {
             let token: String? = TokenServer.token(1)
@@ -190,14 +190,14 @@ import Testing
             }
             #expect(second.requestCount == (status == 303 ? 2 : 0))
             for sent in second.requests { expectNoSecret(in: sent) }
-            // Within the origin it goes on.
+            // Within the origin it is sent on.
             call.path = "/near"
             let reply = try await agent.send(call)
             #expect(reply.text.contains("token") == (status != 303))
         }
     }
 
-    @Test("A request without the authenticator goes without a token, and its refusal is its answer")
+    @Test("A request without the authenticator is sent without a token, and its 401 is its response")
     func withoutAuthenticator() async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired)
@@ -213,9 +213,9 @@ import Testing
         }
     }
 
-    // MARK: What else there is
+    // MARK: Other cases
 
-    @Test("What a refusal is, the authenticator says", arguments: [403, 419, 200])
+    @Test("The authenticator decides which responses are refusals", arguments: [403, 419, 200])
     func otherRefusal(status: Int) async throws {
         try await withFlow {
             $0.authenticator = Session(token: TokenServer.expired, refusal: status)
@@ -224,7 +224,7 @@ import Testing
             var call = Call("/data")
             call.statusValidation = .any
             if status == 200 {
-                // One that takes every answer for a refusal gets the second one.
+                // An authenticator that takes every response for a refusal gets the second one.
                 let reply = try await agent.send(call)
                 #expect(reply.attempts == 2)
             } else {
@@ -262,7 +262,9 @@ import Testing
         }
     }
 
-    @Test("A body that can be read once reaches the server on all ways", arguments: Way.allCases, [true, false])
+    @Test(
+        "A body that can be read once reaches the server in every way of sending", arguments: Way.allCases,
+        [true, false])
     func bodyOfOneReading(way: Way, hasAuthenticator: Bool) async throws {
         try await withFlow {
             if hasAuthenticator {
@@ -298,7 +300,7 @@ import Testing
         }
     }
 
-    @Test("The old token is shown to the refresh")
+    @Test("The refresh receives the old token")
     func oldToken() async throws {
         let seen = Mutex<[String?]>([])
         try await withFlow {
@@ -312,7 +314,7 @@ import Testing
         #expect(seen.withLock { $0 } == [nil, TokenServer.token(1)])
     }
 
-    /// Fetches the token by a closure.
+    /// Fetches the token with a closure.
     private struct ByClosure: Authenticator {
         func apply(_ token: String, to request: inout OutgoingRequest) {
             request.headers["Authorization"] = "Bearer \(token)"
@@ -325,7 +327,7 @@ import Testing
         }
     }
 
-    @Test("A run of the refresh that may share its transfer does not wait for the refresh")
+    @Test("A run of the refresh that could share its transfer does not wait for the refresh")
     func sharedRunOfTheRefresh() async throws {
         let stub = StubTransport { .response(body: $0.url.hasSuffix("/token") ? "t" : "data") }
         var configuration = NetworkConfiguration.test

@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Synchronization
 
-/// Serves `/data` to whoever shows the token of the moment, and gives out the next one at `/token`.
+/// Serves `/data` to requests with the current token, and issues the next one at `/token`.
 final class TokenServer: Sendable {
     private struct State {
         var valid: String?
@@ -12,10 +12,10 @@ final class TokenServer: Sendable {
 
     private let server: LoopbackServer
     private let state: Mutex<State>
-    /// What a refused request is answered with.
+    /// The response to a refused request.
     private let status: Int
 
-    /// `givesOut` is waited for before a token is given out, `refuses` before a request is refused.
+    /// `givesOut` is waited for before a token is issued, `refuses` before a request is refused.
     init(
         on server: LoopbackServer, valid: String? = nil, status: Int = 401,
         givesOut: @escaping @Sendable () async -> Void = {}, refuses: @escaping @Sendable () async -> Void = {}
@@ -51,15 +51,15 @@ final class TokenServer: Sendable {
     /// One that no server accepts any more.
     static let expired = "canary-old"
 
-    /// The token of this server that is given out as the nth.
+    /// The nth token that this server issues.
     static func token(_ number: Int) -> String { "canary-token-\(number)" }
 
     var issued: Int { state.withLock { $0.issued } }
 
-    /// `/token` is answered with this status from here on.
+    /// `/token` responds with this status from here on.
     func refuseTokens(with status: Int?) { state.withLock { $0.refusal = status } }
 
-    /// What was given out is not accepted any more.
+    /// Revokes the issued tokens.
     func expire() { state.withLock { $0.valid = nil } }
 
     func count(_ path: String) -> Int { server.requests.count { $0.path == path } }
@@ -87,7 +87,7 @@ struct Session: Authenticator {
     /// The field that carries it.
     var field = "Authorization"
     var refusal = 401
-    /// What the refresh does before it asks.
+    /// What the refresh does before it sends its request.
     var before: @Sendable (String?) async throws -> Void = { _ in }
 
     func apply(_ token: String, to request: inout OutgoingRequest) {

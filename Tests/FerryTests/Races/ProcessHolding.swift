@@ -1,13 +1,13 @@
 import CAllocations
 import FoundationEssentials
 
-/// What the process holds.
+/// The resources of the process.
 struct ProcessHolding: CustomStringConvertible {
     var descriptors = 0
-    /// Of agents and servers, and libuv's few that write files, which have their name from a loop and stay; the workers
-    /// of the runtime come and go.
+    /// Threads of agents and servers, and libuv's few that write files, which are named after a loop and stay; the
+    /// workers of the runtime come and go.
     var threads = 0
-    /// Of memory that was asked for; 0 under a sanitizer, which has an allocator of its own.
+    /// Allocated bytes; 0 under a sanitizer, which has an allocator of its own.
     var bytes = 0
 
     static var now: ProcessHolding {
@@ -21,8 +21,8 @@ struct ProcessHolding: CustomStringConvertible {
             descriptors: names("/proc/self/fd").count, threads: threads.count, bytes: allocations_in_use())
     }
 
-    /// Whether nothing has been added since `before`, apart from the memory that pools keep for the next use. It varies
-    /// by up to 2.5 MB, and does not grow with the number of runs.
+    /// Whether nothing has been added since `before`, except the memory that pools keep for reuse. It varies by up to
+    /// 2.5 MB, and does not grow with the number of runs.
     func isWithin(_ before: ProcessHolding) -> Bool {
         descriptors <= before.descriptors && threads <= before.threads && bytes <= before.bytes + 4 << 20
     }

@@ -1,7 +1,7 @@
 import Ferry
 import Synchronization
 
-/// The agent of a round, as long as somebody wants it.
+/// The agent of a round, until it is released.
 final class RaceAgent: Sendable {
     private let state: Mutex<NetworkAgent?>
 

@@ -1,6 +1,6 @@
 @testable import Ferry
 
-/// The batch or chain of a run, as a chain whose value is what is wrong.
+/// The batch or chain of a run, as a chain whose value describes what is wrong.
 struct RaceGroup {
     let chain: ChainRequest<String?>
 

@@ -8,11 +8,11 @@ import Synchronization
 struct RacePlayer: Sendable {
     let holder: RaceAgent
     let record: RaceRecord
-    /// For downloads.
+    /// The folder for downloads.
     let folder: String
     let mayShutDown: Bool
 
-    /// One run from its start to its end; nothing when the agent is gone.
+    /// Plays one run from its start to its end; no effect if the agent is gone.
     func play(_ run: RaceRun) async {
         guard let agent = holder.agent else { return }
         let token = RaceToken(run, record)
@@ -53,7 +53,7 @@ struct RacePlayer: Sendable {
         case .startedCached: return start(kept(requests[0], run), run, agent, token)
         case .cachedThenNetwork:
             let request = kept(requests[0], run)
-            // What is delivered twice is filtered twice, the first time before its end.
+            // A result that is delivered twice is filtered twice, the first time before its end.
             let task = agent.start(request, cached: { _ in token.note("cached") }) { result in
                 token.end(fault(run, result.map(\.response)))
             }

@@ -1,7 +1,7 @@
 import Ferry
 import Synchronization
 
-/// What became of the runs of one round: the faults, and who is still there. Watches the agent too.
+/// The outcomes of the runs of one round: what was wrong, and what still exists. It also observes the agent.
 final class RaceRecord: RequestObserver {
     private enum Stage { case started, stopping, stopped }
 
@@ -9,7 +9,7 @@ final class RaceRecord: RequestObserver {
         var begun = 0
         /// Runs that have not ended.
         var open: [ObjectIdentifier: String] = [:]
-        /// Tokens that somebody still holds.
+        /// Tokens that are still held.
         var alive = 0
         var stages: [UInt64: Stage] = [:]
         var isOver = false
@@ -31,7 +31,7 @@ final class RaceRecord: RequestObserver {
     var isOver: Bool { state.withLock { $0.isOver } }
     func finish() { state.withLock { $0.isOver = true } }
 
-    /// The agent is gone: from here on whatever comes is too late.
+    /// The agent is gone: later reports are errors.
     func seal() { state.withLock { $0.isSealed = true } }
 
     func add(fault: String) { state.withLock { $0.faults.append(fault) } }

@@ -1,14 +1,14 @@
 import Ferry
 import FoundationEssentials
 
-/// A request of a race. Everything it is told goes to its token.
+/// A request of a race. It passes everything it is told to its token.
 struct RaceRequest: Request {
     let target: RaceTarget
     let token: RaceToken
     var priority = RequestPriority.normal
     var cachePolicy = CachePolicy.none
     var cacheMode = CacheMode.cacheElseNetwork
-    /// Its hooks are also those of a run in the background, which nobody waits for.
+    /// Its hooks are also those of a run in the background, which nobody awaits.
     var isFetchedAgain = false
     var coalesces = false
     var retryPolicy: RetryPolicy?

@@ -4,16 +4,16 @@ import FoundationEssentials
 
 @testable import Ferry
 
-/// An agent and a server of their own, runs of every form from eight tasks, each ended at its moment, and the agent at
-/// one of its own.
+/// A round: its own agent and server, and runs of every form from eight tasks. Each run ends at its moment, and the
+/// agent at one of its own.
 struct RaceRound {
     enum End: CaseIterable {
         /// When all runs have ended.
         case late
-        /// In the midst of it, with time for what runs.
+        /// Midway, with time for the running requests.
         case graceful
         case atOnce
-        /// In the midst of it, without a shutdown.
+        /// Midway, without a shutdown.
         case released
     }
 
@@ -21,14 +21,14 @@ struct RaceRound {
     let runs: Int
     let end: End
 
-    /// The same seed makes the same round; what becomes of it is the scheduler's doing as well.
+    /// The same seed makes the same round; its course also depends on the scheduler.
     init(seed: UInt64, runs: Int, end: End? = nil) {
         self.seed = seed
         self.runs = runs
         self.end = end ?? End.allCases[Int(seed % UInt64(End.allCases.count))]
     }
 
-    /// What was not as it must be, with the seed that gave it.
+    /// What was wrong, with the seed that caused it.
     func play() async throws -> [String] {
         let folder = try Folder()
         let files = folder.file("files")
@@ -43,14 +43,14 @@ struct RaceRound {
         weak let core = holder.agent!.core
         var transport = core?.transport
         weak let connections = transport
-        // One that is only let go ends its connections when nobody can ask it for them any more.
+        // An agent that is only released ends its connections when nobody can ask it about them any more.
         if end == .released { transport = nil }
         let plans = (0..<runs).map { RaceRun($0, using: &random) }
         let ending = Int.random(in: 0..<runs, using: &random)
         let player = RacePlayer(
             holder: holder, record: record, folder: files, mayShutDown: end == .graceful || end == .atOnce)
 
-        // Not a child, and not awaited: a run that never ends is a fault to be told of.
+        // Not a child, and not awaited: a run that never ends is an error to report.
         Task {
             await race(plans, player, endingAt: ending)
             record.finish()
@@ -94,12 +94,12 @@ struct RaceRound {
         return configuration
     }
 
-    /// All runs, from eight tasks, and the end of the agent when so many have begun.
+    /// All runs, from eight tasks, and the end of the agent when this many have started.
     private func race(_ plans: [RaceRun], _ player: RacePlayer, endingAt ending: Int) async {
         await withTaskGroup(of: Void.self) { tasks in
             for first in 0..<8 {
                 tasks.addTask {
-                    // Each several at once, so that there is always one that waits.
+                    // Each has several at once, so that there is always one that waits.
                     await withTaskGroup(of: Void.self) { window in
                         for number in stride(from: first, to: plans.count, by: 8) {
                             if number >= 8 * 6 { await window.next() }

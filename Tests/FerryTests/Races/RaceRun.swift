@@ -1,17 +1,17 @@
 import Ferry
 
-/// One run of a race, as chance has made it.
+/// One run of a race, chosen at random.
 struct RaceRun: Sendable, CustomStringConvertible {
     enum Form: CaseIterable {
         case awaited, shared, closure, delegate, stream, abandonedStream, download, startedDownload
         case batch, startedBatch, chain, startedChain, cached, startedCached, cachedThenNetwork
     }
 
-    /// When it is ended.
+    /// The moment at which it is ended.
     enum Moment {
         case never
         case atOnce
-        /// After so many turns of the scheduler.
+        /// After this many turns of the scheduler.
         case turns(Int)
         case microseconds(Int)
     }
@@ -19,9 +19,9 @@ struct RaceRun: Sendable, CustomStringConvertible {
     let number: Int
     let form: Form
     let moment: Moment
-    /// One, but of a batch or chain as many as it likes.
+    /// One, but any number for a batch or chain.
     let targets: [RaceTarget]
-    /// For everything else that may be in this way or that.
+    /// Decides everything else that may vary.
     let choice: Int
     /// The name of its file, if it is a download.
     let name: String?
@@ -55,7 +55,7 @@ struct RaceRun: Sendable, CustomStringConvertible {
 
     var description: String { "run \(number), \(form) of \(targets.map(\.path)), ended \(moment)" }
 
-    /// What is wrong with its ending like this; `nil` when it may.
+    /// What is wrong with this outcome; `nil` if it is allowed.
     func fault(_ error: RequestError, mayShutDown: Bool) -> String? {
         switch error.code {
         case .cancelled:

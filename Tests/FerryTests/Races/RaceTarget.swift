@@ -2,16 +2,15 @@ import Ferry
 import FerryTesting
 import FoundationEssentials
 
-/// What a run of a race asks for, and how it may end when nobody ends it.
+/// The target of a run of a race, and how it may end if nothing ends it.
 struct RaceTarget: Sendable {
     let path: String
-    /// Of a success; `nil` where there is none. No `Data`: what that holds as a constant looks like a leak to a
-    /// sanitizer.
+    /// The body of a success; `nil` if there is none. Not `Data`: a constant one looks like a leak to a sanitizer.
     var body: [UInt8]?
     var codes: [RequestError.Code] = []
     var method = HTTPMethod.get
 
-    /// The bytes of `/bytes/N` and its like.
+    /// The bytes of `/bytes/N` and similar routes.
     private static let pattern = LoopbackServer.pattern(0..<300_000)
 
     private static func bytes(_ count: Int, at path: String) -> RaceTarget {
@@ -20,7 +19,7 @@ struct RaceTarget: Sendable {
 
     private static let hello = Array("Hello, ferry".utf8)
 
-    /// Quick ones stand here more than once.
+    /// Fast ones are listed more than once.
     static let all: [RaceTarget] = [
         RaceTarget(path: "/hello", body: hello), RaceTarget(path: "/hello", body: hello),
         bytes(0, at: "/bytes/0"), bytes(700, at: "/bytes/700"), bytes(40_000, at: "/bytes/40000"), large,
@@ -35,7 +34,7 @@ struct RaceTarget: Sendable {
         RaceTarget(path: "/cut", codes: [.incompleteBody]),
         RaceTarget(path: "/held", codes: [.timeout]),
         RaceTarget(path: "http://h/\u{1}", codes: [.invalidURL]),
-        // What a kept connection takes with it must not be sent twice.
+        // A request that a closing kept connection took along must not be sent twice.
         RaceTarget(
             path: "/echo/body", body: Array(pattern.prefix(9000)), codes: [.connectionClosed, .connectionReset],
             method: .post),
@@ -43,7 +42,7 @@ struct RaceTarget: Sendable {
 
     /// The one file of all downloads that have the same target.
     static let large = bytes(300_000, at: "/bytes/300000")
-    /// Asked for so often that most are hits of the cache.
+    /// Requested so often that most are hits of the cache.
     static let kept = bytes(700, at: "/bytes/700")
 
     static func install(on server: LoopbackServer) {
@@ -58,7 +57,7 @@ struct RaceTarget: Sendable {
         }
     }
 
-    /// What is wrong with a body; `nil` when it is the right one.
+    /// What is wrong with a body; `nil` if it is right.
     func fault(_ bytes: Data) -> String? {
         guard let body else { return "an answer where there is none" }
         return bytes.elementsEqual(body) ? nil : "\(bytes.count) bytes that are not the \(body.count) expected"
@@ -66,7 +65,7 @@ struct RaceTarget: Sendable {
 
     func fault(_ response: Response) -> String? { response.withBytes { fault(Data($0)) } }
 
-    /// What is wrong with a file under its final name; `nil` when it is whole.
+    /// What is wrong with a file under its final name; `nil` if it is whole.
     func fault(fileAt path: String) -> String? {
         guard let bytes = FileManager.default.contents(atPath: path) else { return "no file at \(path)" }
         return fault(bytes)

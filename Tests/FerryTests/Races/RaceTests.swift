@@ -1,19 +1,19 @@
 import FoundationEssentials
 import Testing
 
-/// Runs of every form and agents, ended at random moments. Each test has a process to itself, as descriptors, threads
-/// and memory are counted.
+/// Runs of every form and agents, ended at random moments. Each test has a process of its own, because descriptors,
+/// threads and memory are counted.
 ///
-/// Every fault names a seed: with that as `FERRY_RACE_SEED` the rounds begin there.
+/// Every error names a seed: with it as `FERRY_RACE_SEED` the rounds begin there.
 @Suite(.timeLimit(.minutes(10))) struct RaceTests {
-    @Test("10,000 runs from eight tasks, ended anywhere on their way, end once each and leave nothing")
+    @Test("10,000 runs from eight tasks, ended at any point, end once each and leave nothing behind")
     func runs() async {
         await #expect(processExitsWith: .success) {
             try await race(rounds: 40) { RaceRound(seed: $0, runs: 250) }
         }
     }
 
-    @Test("200 agents that are made and dropped in the midst of their runs leave nothing")
+    @Test("200 agents that are made and dropped during their runs leave nothing behind")
     func agents() async {
         await #expect(processExitsWith: .success) {
             try await race(rounds: 200) { RaceRound(seed: $0, runs: 8, end: .released) }
@@ -29,7 +29,7 @@ private func race(rounds: Int, _ round: (UInt64) -> RaceRound) async throws {
     #else
     let rounds = environment["FERRY_LONG_TESTS"] == "1" ? rounds * 10 : rounds
     #endif
-    // What the runtime and the libraries keep from then on is theirs.
+    // Resources that the runtime and the libraries keep from then on do not count.
     let warmUp = rounds / 4
     var before = ProcessHolding()
     for number in 0..<rounds {

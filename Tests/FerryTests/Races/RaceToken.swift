@@ -2,7 +2,7 @@ import Synchronization
 
 @testable import Ferry
 
-/// Follows one run: its one end, and that nothing is heard of it afterwards. The run and its callbacks hold it.
+/// Follows one run: it must end once, and report nothing afterwards. The run and its callbacks hold it.
 final class RaceToken: Sendable {
     let name: String
     private let record: RaceRecord
@@ -22,7 +22,7 @@ final class RaceToken: Sendable {
         if ends.load(ordering: .acquiring) > 0 { record.add(fault: "\(what) after the end of \(name)") }
     }
 
-    /// The last one; `fault` is what is wrong with the result.
+    /// The last callback; `fault` is what is wrong with the result.
     func end(_ fault: String?) {
         if let fault { record.add(fault: "\(name): \(fault)") }
         if ends.add(1, ordering: .acquiringAndReleasing).newValue > 1 { record.add(fault: "second end of \(name)") }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Exchanges written down as HAR, and answered from it.
+/// Exchanges recorded as HAR, and replayed from it.
 @Suite(.timeLimit(.minutes(1))) struct RecorderTests {
     private func recorded(
         _ recorder: Recorder = Recorder(), _ configure: (inout NetworkConfiguration) -> Void = { _ in },
@@ -18,7 +18,7 @@ import Testing
         let agent = NetworkAgent(configuration: configuration)
         try await body(server, agent)
         await agent.shutdown()
-        // As others read it: by way of the text.
+        // As others read it: through the text.
         return try HTTPArchive(json: Array(recorder.archive.json()))
     }
 
@@ -122,7 +122,7 @@ import Testing
         let sent = try #require(archive.entries[1].request.postData?.text)
         #expect(sent.contains("kim") && sent.contains("Ann"))
         #expect(archive.entries[2].request.postData?.text == "{broken")
-        // A secret stands for any when it is played.
+        // A redacted secret matches any value when it is replayed.
         let base = try #require(archive.entries.first?.request.url.dropLast("/token".count))
         let agent = player(archive, base: String(base))
         let form = "grant_type=password&username=kim&password=other&Client%5FSecret=b&mine=c&x=a+b"
@@ -206,7 +206,7 @@ import Testing
         #expect(recorder.archive.entries.isEmpty)
     }
 
-    // MARK: Playing
+    // MARK: Replaying
 
     private func player(_ archive: HTTPArchive, base: String = "http://shop.test") -> NetworkAgent {
         NetworkAgent(configuration: NetworkConfiguration(baseURL: base), stub: StubTransport(har: archive))
@@ -229,9 +229,9 @@ import Testing
         let agent = player(archive, base: base)
         #expect(try await agent.get("/count").text == "1")
         #expect(try await agent.get("/count").text == "2")
-        // All of them were used: the last stays.
+        // All of them were used: the last one is repeated.
         #expect(try await agent.get("/count").text == "2")
-        // A redacted value stands for any.
+        // A redacted value matches any value.
         #expect(try await agent.get("/count?token=other").text == "2")
         #expect(try await agent.get("/gone").redirects.count == 1)
         #expect(try await agent.get("/next").bytes == LoopbackServer.pattern(0..<9))

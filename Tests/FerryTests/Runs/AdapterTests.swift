@@ -11,7 +11,7 @@ struct Adapt: RequestAdapter {
     func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws { try await body(&request, run) }
 }
 
-/// Requests that are changed before they leave.
+/// Requests that are changed before they are sent.
 @Suite struct AdapterTests {
     private func agent(
         _ adapters: [any RequestAdapter], _ stub: StubTransport,
@@ -117,13 +117,13 @@ struct Adapt: RequestAdapter {
         #expect(
             try await type(form, { $0.body = .multipart(Multipart()) })?.hasPrefix("multipart/form-data; boundary")
                 == true)
-        // The next in line sees it, and may set another.
+        // The next adapter sees it, and may set another.
         let second: @Sendable (inout OutgoingRequest) -> Void = {
             let before = $0.headers["Content-Type"] ?? "none"
             $0.body = .string("f", contentType: before + "+2")
         }
         #expect(try await type(json, { $0.body = .string("e", contentType: "a/b") }, second) == "a/b+2")
-        // Bytes that name no type are the same in another form; and what was set by hand stays.
+        // Bytes without a declared type are the same body in another form; and a type set by hand stays.
         #expect(try await type(json, { $0.body = .bytes([1]) }) == "application/json")
         #expect(
             try await type(
@@ -325,7 +325,7 @@ struct Adapt: RequestAdapter {
         await stub.waitForHeld(1)
         #expect(stub.requests[0].priority == .high, "its place was changed before it was sent")
         task.setPriority(.low)
-        // It is passed on once the transfer has its number, which it may get a moment after it was seen.
+        // It is passed on once the transfer has its id, which may be a moment after it was seen.
         while stub.held.first?.priority != .low { await Task.yield() }
         stub.releaseAll()
         #expect(await outcome.code == nil)

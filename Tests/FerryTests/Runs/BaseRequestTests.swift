@@ -26,7 +26,7 @@ private final class Removal: ItemRequest, @unchecked Sendable {
     }
 }
 
-/// Replaces every member there is: it does not compile when the base leaves one out that stands here.
+/// Replaces every member: it does not compile if the base class lacks one that is overridden here.
 private class Everything: BaseRequest, @unchecked Sendable {
     let calls = Mutex<[String]>([])
     private func note(_ call: String) { calls.withLock { $0.append(call) } }
@@ -182,7 +182,8 @@ private final class Unknown: TypedItem<NoValue>, @unchecked Sendable {}
         for outcome in outcomes { #expect(await outcome.code == .cancelled) }
     }
 
-    /// A requirement with a default that the base does not declare would compile, and no subclass could replace it.
+    /// A requirement with a default that the base class does not declare would compile, but no subclass could override
+    /// it.
     @Test func noRequirementIsLeftOut() throws {
         let sources = URL(filePath: #filePath).deletingLastPathComponent().appending(
             path: "../../../Sources/Ferry/Request")

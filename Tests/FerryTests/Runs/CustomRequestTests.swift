@@ -3,7 +3,7 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
-/// Complete requests of the user's own.
+/// Prebuilt requests of the application.
 @Suite struct CustomRequestTests {
     private struct Own: Request {
         let prebuiltRequest: OutgoingRequest?

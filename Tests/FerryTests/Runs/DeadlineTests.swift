@@ -6,7 +6,7 @@ import Testing
 
 /// The deadline counts from the start of a run, whatever it waits for.
 @Suite(.timeLimit(.minutes(2))) struct DeadlineTests {
-    /// A run by closure whose processing is held up until its deadline has passed.
+    /// A run with a closure whose processing is held up until its deadline has passed.
     private func heldUp(
         _ stub: StubTransport, _ change: (inout NetworkConfiguration) -> Void = { _ in }
     ) async -> Result<Reply<Response>, RequestError> {
@@ -22,7 +22,7 @@ import Testing
         while ContinuousClock.now - start < .milliseconds(25) { await Task.yield() }
         agent.core.processingQueue.resume()
         let result = await outcome.result
-        // Of a run that was never sent nothing is measured.
+        // A run that was never sent has no metrics.
         if result.error?.attempts != 0 { #expect(task.metrics.total >= .milliseconds(20)) }
         await agent.shutdown()
         return result

@@ -16,7 +16,7 @@ import Testing
         let stub = StubTransport(always: .response())
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         try await agent.send(Get(path))
-        // A policy of the request's own takes nothing away.
+        // A request's own policy removes none of them.
         try await agent.send(Kept(path: path, cachePolicy: .none, redirectPolicy: RedirectPolicy.none))
         try await agent.send(Get("/x"))
         #expect(stub.requests.map(\.headers) == [["A": "b"], ["A": "b"], ["X-Customer": "canary", "A": "b"]])

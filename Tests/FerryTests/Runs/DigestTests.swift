@@ -2,7 +2,7 @@ import Ferry
 import FerryTesting
 import Testing
 
-/// Credentials of a request that answer a challenge, on all ways that a run can take.
+/// Credentials of a request that respond to a challenge, in every kind of run.
 @Suite struct DigestTests {
     private let kim = Credential(user: "kim", password: "pw")
 

@@ -16,7 +16,7 @@ struct Intercept: RequestInterceptor {
     }
 }
 
-/// Runs that are answered without the network.
+/// Runs that get a response without the network.
 @Suite struct InterceptorTests {
     private func agent(
         _ interceptors: [any RequestInterceptor],
@@ -142,8 +142,7 @@ struct Intercept: RequestInterceptor {
         #expect(reply.metrics.attempts == 1 && reply.metrics.redirects == 1, "it was sent once")
     }
 
-    /// Each place answers with a redirect to the next, or with an error: `n` stands for the network, `i` for one of
-    /// them.
+    /// Each responds with a redirect to the next, or with an error: `n` stands for the network, `i` for an interceptor.
     @Test(arguments: [
         ("in", 1), ("ni", 1), ("nn", 1), ("ii", 0), ("nin", 1), ("inn", 1), ("nnn", 1), ("iin", 1),
     ])

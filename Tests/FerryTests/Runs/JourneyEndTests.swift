@@ -8,7 +8,7 @@ import Testing
 
 /// Runs that are ended while code of the application's holds them up.
 @Suite struct JourneyEndTests {
-    /// An adapter, an interceptor or a provider that does not return before the test lets it, whatever is cancelled.
+    /// An adapter, an interceptor or a provider that does not return until the test allows it, even if cancelled.
     private final class Stubborn: Sendable {
         private let state = Mutex<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
         let entered = Logbook()
@@ -16,7 +16,7 @@ import Testing
 
         func hold() async {
             await withTaskCancellationHandler {
-                // From here on a cancel is told at once.
+                // From here on a cancel is reported at once.
                 entered.note("in")
                 await withCheckedContinuation { continuation in
                     let isOpen = state.withLock { state in
@@ -58,7 +58,7 @@ import Testing
                 }
             ]
         case .second:
-            // After a redirect, which comes of a plain transfer.
+            // After a redirect, which starts as a plain transfer.
             configuration.interceptors = [
                 Intercept { request, _ in
                     if request.url.hasSuffix("/second") { await stubborn.hold() }
@@ -109,7 +109,7 @@ import Testing
         stubborn.open()
     }
 
-    /// Between its start and the first step of its task a run is in flight as well.
+    /// Between its start and the first step of its task a run is in progress as well.
     @Test func cancelAllReachesWhatHasJustBeenStarted() async {
         let agent = agent()
         let outcomes = (0..<200).map { _ in Outcome<Response>() }
@@ -167,7 +167,7 @@ import Testing
         #expect(await awaiting.value == nil)
     }
 
-    /// What was taken on before the end is part of what is waited for, also if its task has not begun.
+    /// A run that was accepted before the shutdown is waited for, even if its task has not started.
     @Test func shutdownWaitsForWhatHasJustBeenStarted() async {
         stubborn.open()
         let agent = agent()

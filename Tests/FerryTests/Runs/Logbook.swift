@@ -4,13 +4,13 @@ import FerryTesting
 import Glibc
 import Synchronization
 
-/// Writes down what happens to runs, in its order, and where.
+/// Records what happens to runs, in order, and where.
 final class Logbook: Sendable {
-    /// Where code runs, as far as the promises speak of it.
+    /// Where code runs, as far as that is promised.
     enum Place: Sendable, Equatable {
-        /// The thread that called.
+        /// The calling thread.
         case caller
-        /// The task that called, on whatever thread.
+        /// The calling task, on whatever thread.
         case task
         case processing
         case callbacks
@@ -30,14 +30,14 @@ final class Logbook: Sendable {
     private let callerThread = Mutex<pthread_t?>(nil)
     private static let key = DispatchSpecificKey<Place>()
 
-    /// The places of these queues are known by name from here on.
+    /// These queues are recognised by name from here on.
     func know(processing: DispatchQueue, callbacks: DispatchQueue) {
         processing.setSpecific(key: Self.key, value: .processing)
         callbacks.setSpecific(key: Self.key, value: .callbacks)
         DispatchQueue.main.setSpecific(key: Self.key, value: .main)
     }
 
-    /// Calls `body`; what runs on this thread meanwhile runs in the caller's.
+    /// Calls `body`; code that runs on this thread meanwhile runs in the caller's place.
     func calling<R>(_ body: () throws -> R) rethrows -> R {
         callerThread.withLock { $0 = pthread_self() }
         defer { callerThread.withLock { $0 = nil } }
@@ -66,10 +66,10 @@ final class Logbook: Sendable {
     var entries: [Entry] { state.withLock { $0.entries } }
     var events: [String] { entries.map(\.event) }
 
-    /// The places in which an event was noted.
+    /// The places where an event was recorded.
     func places(of event: String) -> [Place] { entries.filter { $0.event == event }.map(\.place) }
 
-    /// Waits until so many entries are there.
+    /// Waits until there are this many entries.
     func waitForEntries(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -83,7 +83,7 @@ final class Logbook: Sendable {
 }
 
 extension RunOutcome {
-    /// One word, for a logbook.
+    /// One word for the log.
     var word: String {
         switch self {
         case .finished(_, let isFromCache): isFromCache ? "cached" : "finished"
@@ -93,13 +93,13 @@ extension RunOutcome {
     }
 }
 
-/// Notes what it is told, and the ids of the runs.
+/// Records what it is told, and the ids of the runs.
 struct LoggingObserver: RequestObserver {
     let name: String
     let book: Logbook
     let ids: Ids
 
-    /// The id of each call, in their order.
+    /// The id of each call, in order.
     final class Ids: Sendable {
         private let list = Mutex<[UInt64]>([])
         func append(_ id: UInt64) { list.withLock { $0.append(id) } }
@@ -130,13 +130,13 @@ struct LoggingObserver: RequestObserver {
     }
 }
 
-/// Notes all its hooks.
+/// Records all its hooks.
 struct LoggedRequest: Request {
     let book: Logbook
     var path = "/x"
     var tag: String?
     var observers: [any RequestObserver] = []
-    /// Thrown for a value.
+    /// Thrown instead of a value.
     var fault: (any Error)?
 
     init(_ book: Logbook, path: String = "/x", tag: String? = nil) {
@@ -160,7 +160,7 @@ struct LoggedRequest: Request {
     }
 }
 
-/// Notes that it was called.
+/// Records that it was called.
 final class LoggingDelegate: RequestDelegate {
     private let book: Logbook
     init(_ book: Logbook) { self.book = book }

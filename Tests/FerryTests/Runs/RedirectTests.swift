@@ -3,7 +3,7 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// Redirects of runs; what the machine decides is tested with the machine.
+/// Redirects of runs; the decisions are tested with the machine.
 @Suite struct RedirectTests {
     private func agent(
         _ answers: [StubTransport.Answer], _ change: (inout NetworkConfiguration) -> Void = { _ in }

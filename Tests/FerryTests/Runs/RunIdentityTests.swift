@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// One run is one run to all who are told of it, and nothing is left of it.
+/// A run has one identity in all reports, and nothing is left of it.
 @Suite(.timeLimit(.minutes(1))) struct RunIdentityTests {
     private func agent(_ stub: StubTransport, _ observers: [any RequestObserver] = []) -> NetworkAgent {
         var configuration = NetworkConfiguration.test
@@ -78,7 +78,7 @@ import Testing
             let which = number % 2
             agent.start(Get("/\(number)"), on: queues[which]) { _ in
                 order.withLock { $0[which].append(number) }
-                // Whatever is put behind the first callback comes behind all of the turn.
+                // A block queued after the first callback runs after all callbacks of the turn.
                 if number < 2 { queues[which].async { order.withLock { $0[which].append(-1) } } }
             }
         }
@@ -153,8 +153,8 @@ import Testing
 
     // MARK: Nothing is left
 
-    /// Something that a request holds, and that goes when the last copy of the request goes.
-    /// Says when nobody holds it any more.
+    /// An object that a request holds, and that is freed with the last copy of the request. It reports when it is
+    /// freed.
     private final class Token: Sendable {
         private let end: AsyncStream<Never>.Continuation
 
@@ -174,8 +174,8 @@ import Testing
         let token: Token
     }
 
-    /// Runs `body` with a token that nobody but it holds, and waits until it is gone: a queue may still be letting go
-    /// of the block that held it. One that is held for good ends the test by its time limit.
+    /// Runs `body` with a token that nothing else holds, and waits until it is freed: a queue may still be releasing
+    /// the block that held it. If it is never freed, the test ends by its time limit.
     private func isGone(_ body: (Token) async throws -> Void) async rethrows -> Bool {
         let (stream, end) = AsyncStream.makeStream(of: Never.self)
         weak var gone: Token?

@@ -11,7 +11,7 @@ import Testing
     /// How a run is started.
     enum Way: CaseIterable, Sendable { case closure, delegate, await }
 
-    /// What becomes of it.
+    /// How it ends.
     enum Case: CaseIterable, Sendable { case success, cached, status, transport, value, build }
 
     private let book = Logbook()
@@ -86,7 +86,7 @@ import Testing
         return book.entries
     }
 
-    /// What is expected, step by step.
+    /// The expected steps.
     private func script(_ what: Case, by way: Way) -> [Logbook.Entry] {
         let (word, code): (String, String?) =
             switch what {
@@ -169,8 +169,8 @@ import Testing
         #expect(book.entries == cancelled("closure cancelled"))
     }
 
-    /// Its result stood before the callback queue already: what had seen it succeed has, and then it fails as any
-    /// other.
+    /// Its result was already waiting for the callback queue: code that had seen its success sees it, and then it fails
+    /// like any other.
     @Test func aRunCancelledWhileItFinishesFailsOnTheSameQueues() async {
         let stub = StubTransport(always: .response())
         let agent = agent(stub)
@@ -229,7 +229,7 @@ import Testing
             ])
     }
 
-    /// Its answer was there: what is made of it is not taken back.
+    /// Its response was there: code that has processed it is not undone.
     @Test func anAwaitedRunCancelledWhileItFinishesKeepsItsReply() async {
         struct Cancelling: Request {
             typealias Value = Bool
@@ -254,7 +254,7 @@ import Testing
         #expect(book.places(of: "own didStop finished") == [.elsewhere])
     }
 
-    /// What is promised of the caller's thread holds for every way to start a run, and the rest is done elsewhere.
+    /// The promises about the caller's thread hold for every way to start a run; the rest happens elsewhere.
     @Test func everyRunBeginsInTheCallersThread() async throws {
         let folder = try Folder()
         let agent = agent(StubTransport(always: .response(body: "{}")))

@@ -3,7 +3,7 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// Where requests go: base, CDN, filters, absolute URLs, and their exchange while the agent runs.
+/// The target of requests: base URL, CDN, filters, absolute URLs, and updates while the agent runs.
 @Suite struct ServerTests {
     private struct Append: URLFilter {
         let text: String
@@ -126,7 +126,7 @@ import Testing
         #expect(await refusal(of: Page(cdnURL: "ftp://c", usesCDN: true), configuration)?.code == .unsupportedScheme)
     }
 
-    // MARK: Exchange
+    // MARK: Updates
 
     @Test func serversAreExchangedWhileTheAgentRuns() async throws {
         let stub = StubTransport(always: .response())

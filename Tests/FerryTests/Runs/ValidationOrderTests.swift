@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// What is checked of an answer, in its order: transport, status, content type, format, schema, value.
+/// The checks of a response, in order: transport, status, content type, format, schema, value.
 @Suite struct ValidationOrderTests {
     private struct Checked: Request {
         typealias Value = Int
@@ -14,7 +14,7 @@ import Testing
         var valueFails = false
         let asked = Asked()
 
-        /// Which checks were asked.
+        /// The checks that were made.
         final class Asked: Sendable {
             private let list = Mutex<[String]>([])
             func note(_ name: String) { list.withLock { $0.append(name) } }

@@ -91,7 +91,7 @@ import Testing
         for bogus in ["retry:", "retry:1000x", "retry: -1", "retry:1.5", "retry:99999999999999999999", "retry"] {
             #expect(try parsed(bogus + "\n").0.retry == nil, "\(bogus)")
         }
-        // A bogus one leaves the last good one.
+        // An invalid one keeps the last valid one.
         #expect(try parsed("retry:3000\nretry:1000x\n").0.retry == .seconds(3))
     }
 
@@ -118,7 +118,7 @@ import Testing
         #expect(throws: EventStreamParser.TooLong.self) {
             try parsed(":" + String(repeating: "x", count: 200), limit: 100)
         }
-        // Each event has the whole limit.
+        // Each event may use the whole limit.
         #expect(try parsed(String(repeating: text + "\n\n", count: 50), limit: 100).1.count == 50)
     }
 }

@@ -3,7 +3,7 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// A stream of server-sent events over as many connections as it takes.
+/// A stream of server-sent events over as many connections as needed.
 @Suite(.timeLimit(.minutes(1))) struct EventStreamTests {
     private static let quick = EventReconnection(delay: .milliseconds(1), maxDelay: .milliseconds(20))
 
@@ -28,7 +28,7 @@ import Testing
         return events
     }
 
-    /// The code of what it throws in the end.
+    /// The code of the error at the end.
     private func failure(of stream: EventStream) async -> RequestError.Code? {
         var iterator = stream.makeAsyncIterator()
         return await code { () throws(RequestError) in
@@ -55,7 +55,7 @@ import Testing
 
     @Test func aLostConnectionIsTakenUpBehindTheLastEventUntil204() async throws {
         try await withAgent { server, agent in
-            // The second event has no empty line: it is not complete, and comes again.
+            // The second event has no empty line: it is incomplete, and comes again.
             let bodies = Mutex(["id: a\ndata: 1\n\nid: b\ndata: 2", "id: b\ndata: 2\n\n"])
             server.handle("/events") { _ in
                 let body = bodies.withLock { $0.isEmpty ? nil : $0.removeFirst() }
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    /// No product of them is longer than a duration.
+    /// No product of them exceeds a duration.
     @Test func theLongestWaitsAndBoundsAreNoTrap() async throws {
         try await withAgent { server, agent in
             let retry = "retry: \(Int64.max)\ndata: 1\n\n"

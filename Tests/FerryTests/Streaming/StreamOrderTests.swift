@@ -5,7 +5,7 @@ import Testing
 
 /// The order in which hooks and observers are told of the end of a stream.
 @Suite(.timeLimit(.minutes(1))) struct StreamOrderTests {
-    /// What becomes of it.
+    /// How it ends.
     enum Case: CaseIterable, Sendable { case success, build, status, transport, body, left, cancelled, tooLarge }
 
     private let book = Logbook()
@@ -72,7 +72,7 @@ import Testing
         return script
     }
 
-    @Test("Hooks and observers are told of the end of a stream as of any other", arguments: Case.allCases)
+    @Test("Hooks and observers are told of the end of a stream like that of any other run", arguments: Case.allCases)
     func order(of what: Case) async throws {
         try await withFlow {
             $0.observers = [LoggingObserver("o", book)]

@@ -3,7 +3,7 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
-/// Responses whose body comes as it is read.
+/// Responses whose body is streamed.
 @Suite(.timeLimit(.minutes(1))) struct StreamTests {
     @Test(arguments: ["/bytes/0", "/bytes/1", "/bytes/3000000", "/chunked/3000000", "/gzip/3000000"])
     func theWholeBodyComesInPieces(path: String) async throws {
@@ -31,7 +31,7 @@ import Testing
             let first = try await iterator.next()
             #expect(first?.isEmpty == false)
         }
-        // The rest was abandoned: the connection goes, and the next request is served.
+        // The rest was abandoned: the connection is closed, and the next request succeeds.
         try await server.waitForOpenConnections(atMost: 0)
         #expect(try await agent.send(Get("/hello")).status == 200)
         await agent.shutdown()

@@ -3,12 +3,12 @@ import FerryTransport
 @testable import Ferry
 @testable import FerryCache
 
-/// A record that was damaged is none; one that is sealed brings back what was kept, whatever it is; and one that is
-/// sealed around nonsense is nonsense that is refused or has the body that stands in it.
+/// A damaged record is refused. A sealed one returns what was stored, whatever it is. Nonsense with a valid seal is
+/// refused, or has the body that it contains.
 func checkCacheEntry(_ bytes: UnsafeRawBufferPointer) throws {
     let input = Array(bytes)
     try promise(CacheEntry(record: bytes, row: 1) == nil, "bytes without a seal are an entry")
-    // Sealed, as if whoever wrote it had meant it.
+    // Sealed, as if it were intended.
     let digest = CacheDigest(of: input).withBytes { Array($0) }
     try (digest + input).withUnsafeBytes { record in
         guard input.count >= 32 else { return }
@@ -29,7 +29,7 @@ private func checkResponse(_ entry: CacheEntry) throws {
     for index in 0..<stored.result.headerCount { stored.result.withHeader(index) { _, _ in } }
 }
 
-/// The input as attributes, head and body, cut where its first two bytes say.
+/// The input as attributes, head and body, split at the positions in its first two bytes.
 private func checkParts(_ input: [UInt8]) throws {
     guard input.count > 2 else { return }
     let first = 2 + Int(input[0]) % (input.count - 1)

@@ -1,9 +1,9 @@
 import CCoreParts
 
-/// A program of requests to the native engine and of what its server does (``parts_play``): every transfer ends once,
-/// requests arrive as they were made, a response that a plain reader understands is delivered as that reader reads it,
-/// other bodies hold nothing that was not sent, no connection is used after a response that ends it, and nothing is
-/// left.
+/// A program of requests to the native engine and of its server's actions (``parts_play``). Every transfer ends once.
+/// Requests arrive as they were made. A response that a simple reader understands is delivered as that reader reads it;
+/// other bodies contain nothing that was not sent. No connection is used after a response that ends it, and nothing is
+/// left behind.
 func checkConnection(_ bytes: UnsafeRawBufferPointer) throws {
     let played = Played(bytes)
     let raw = played.raw
@@ -19,12 +19,12 @@ func checkConnection(_ bytes: UnsafeRawBufferPointer) throws {
     }
     for (id, transfer) in played.transfers.enumerated() {
         try promise(transfer.raw.finished == 1, "transfer \(id) ended \(transfer.raw.finished) times")
-        // A fault has no collected body, but counts it.
+        // A failure has no collected body, but counts its bytes.
         if transfer.raw.code == 0 || !transfer.body.isEmpty {
             try promise(transfer.raw.counted == transfer.body.count, "transfer \(id) counts other bytes than came")
         }
         guard let (number, reply) = last[id] else {
-            // A server that is busy may answer and close before the request can leave.
+            // A busy server may respond and close before the request can be sent.
             let isSent = played.connections.contains { !$0.sent.isEmpty && isPart(transfer.body, of: $0.sent) }
             try promise(transfer.raw.code != 0 || isSent, "transfer \(id) has a response to nothing")
             continue
@@ -51,7 +51,7 @@ private func check(
         if case .whole(let status, _, let persists) = reply {
             if place < requests.count - 1 {
                 try promise(persists && !transfer.raw.closes, "a connection is used again after its last response")
-                // One that came when the body was under way is a response like any other, and is delivered.
+                // A response that came during the upload is a response like any other, and is delivered.
                 let isRefusal = status == 417 && transfer.raw.expects && transfer.raw.status != 417
                 try promise(!isRefusal, "a connection is used again after 417")
             }
@@ -94,7 +94,7 @@ private func expectDelivered(
     }
 }
 
-/// Whether all the bytes stand in the others, in their order.
+/// Whether all the bytes are contained in the others, in order.
 private func isPart(_ bytes: [UInt8], of sent: [UInt8]) -> Bool {
     var rest = sent[...]
     for byte in bytes {
@@ -104,9 +104,9 @@ private func isPart(_ bytes: [UInt8], of sent: [UInt8]) -> Bool {
     return true
 }
 
-// MARK: - Requests, read plainly
+// MARK: - Requests, read by simple means
 
-/// The numbers of the requests that a server has received. Each is made as the program says.
+/// The numbers of the requests that a server has received. Each must be as in the program.
 private struct PlainRequests {
     private(set) var ids: [Int] = []
     private var rest: ArraySlice<UInt8>
@@ -169,17 +169,17 @@ private struct PlainRequests {
     }
 }
 
-// MARK: - Responses, read plainly
+// MARK: - Responses, read by simple means
 
 private enum PlainReply {
     case whole(status: Int, body: [UInt8], persists: Bool)
-    /// So much of a body, and more of it was to come.
+    /// A part of a body, of which more was to come.
     case part(body: [UInt8])
-    /// Not so plain that this reader understands it.
+    /// Not simple enough for this reader.
     case unknown
 }
 
-/// Reads the plainest responses of HTTP/1.1 only.
+/// Reads only the simplest responses of HTTP/1.1.
 private struct PlainReader {
     private var rest: ArraySlice<UInt8>
 
@@ -252,7 +252,7 @@ private struct PlainHead {
     private(set) var isChunked = false
     private(set) var persists = true
 
-    /// Nil where it is not plain.
+    /// Nil if it is not simple.
     init?(_ lines: [String]) {
         let line = (lines.first ?? "").split(separator: " ", maxSplits: 2)
         guard line.count >= 2, line[0] == "HTTP/1.1", line[1].count == 3, let status = Int(line[1]),
@@ -282,7 +282,7 @@ private struct PlainHead {
     }
 }
 
-// MARK: - What has come of a program
+// MARK: - The outcome of a program
 
 private struct PlayedTransfer {
     let raw: parts_transfer

@@ -1,7 +1,7 @@
 import CCoreParts
 
-/// A compressed body in pieces and with pauses is what it is in one piece; and what was compressed comes back. The
-/// first eight bytes decide over the pieces.
+/// A compressed body in pieces and with pauses decodes like one piece, and a compressed text decodes to itself. The
+/// first eight bytes determine the pieces.
 func checkDecoding(_ bytes: UnsafeRawBufferPointer) throws {
     guard bytes.count >= 8 else { return }
     let chance = bytes.loadUnaligned(as: UInt64.self) | 1
@@ -10,7 +10,7 @@ func checkDecoding(_ bytes: UnsafeRawBufferPointer) throws {
         let whole = Body(decoding: input, coding, chance: 0)
         let pieces = Body(decoding: input, coding, chance: chance)
         try promise((whole.raw.code == 0) == (pieces.raw.code == 0), "a fault in pieces only, or only as a whole")
-        // Damaged and too large: which of the two is seen first depends on how much is decoded at once.
+        // Damaged and too large: which is detected first depends on how much is decoded at once.
         if whole.raw.code != FERRY_E_BODY_TOO_LARGE && pieces.raw.code != FERRY_E_BODY_TOO_LARGE {
             try promise(
                 whole.raw.code == pieces.raw.code && whole.raw.detail == pieces.raw.detail, "another fault in pieces")
@@ -32,13 +32,13 @@ func checkDecoding(_ bytes: UnsafeRawBufferPointer) throws {
     }
 }
 
-/// Bare data whose first two bytes are also those of a frame (RFC 1950, 2.2): nobody can tell.
+/// Bare data whose first two bytes are also those of a frame (RFC 1950, 2.2): this is ambiguous.
 private func looksFramed(_ bytes: [UInt8]) -> Bool {
     guard bytes.count >= 2 else { return false }
     return bytes[0] & 0x0F == 8 && (Int(bytes[0]) << 8 | Int(bytes[1])) % 31 == 0
 }
 
-/// A body as the core has decoded it.
+/// A body as decoded by the core.
 private final class Body {
     static let limit = 1 << 16
     private(set) var raw = parts_body()

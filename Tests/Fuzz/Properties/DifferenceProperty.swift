@@ -1,7 +1,7 @@
 import CCoreParts
 
-/// What a server sends is the same response, or the same fault, to both engines: the first byte says whether it is one
-/// to HEAD (H), the second one how it is split. What may differ has a name.
+/// A server's bytes are the same response, or the same fault, for both engines. The first byte says whether it is a
+/// response to HEAD (H), the second one how it is split. Allowed differences have a name.
 func checkDifferences(_ bytes: UnsafeRawBufferPointer) throws {
     guard bytes.count >= 2 else { return }
     let chance = bytes[1] == UInt8(ascii: "0") ? 0 : UInt64(bytes[1])
@@ -20,32 +20,32 @@ func checkDifferences(_ bytes: UnsafeRawBufferPointer) throws {
     }
 }
 
-/// The differences that the standard decides, and the manual lists (Connections, Engines).
+/// The differences that the standard decides, as listed in the manual (Connections, Engines).
 private enum AllowedDifference {
-    /// RFC 9112, 9.2: bytes behind a response are no response to anything, and the connection ends. libcurl may leave
-    /// them out and keep the connection.
+    /// RFC 9112, 9.2: bytes after a response belong to no request, and the connection ends. libcurl may ignore them and
+    /// keep the connection.
     case excess
-    /// RFC 9112, 9.3 and RFC 9110, 7.6.1: `close` and `keep-alive` are members of a list. libcurl looks for them
-    /// anywhere in the value, or in the first field of that name only.
+    /// RFC 9112, 9.3 and RFC 9110, 7.6.1: `close` and `keep-alive` are members of a list. libcurl searches for them
+    /// anywhere in the value, or in the first field with that name only.
     case connectionOption
-    /// RFC 9112, 7.1: a chunk's size has hexadecimal digits only, an extension behind it has no control characters,
-    /// and the line ends with CR LF, as that behind the data does. libcurl leaves out what is between the digits and
-    /// an LF, and takes `0x` for the size 0.
+    /// RFC 9112, 7.1: a chunk's size has hexadecimal digits only, an extension after it has no control characters, and
+    /// the line ends with CR LF, like the one after the data. libcurl ignores anything between the digits and an LF,
+    /// and takes `0x` for the size 0.
     case chunkLine
-    /// RFC 9112, 7.1 and 2.2: trailers are lines that end with CR LF, and so is the empty one behind them. libcurl
-    /// takes a bare LF for a line's end, a bare CR at the end of the connection for the empty line, and tells of a bare
+    /// RFC 9112, 7.1 and 2.2: trailers are lines that end with CR LF, and so is the empty line after them. libcurl
+    /// accepts a bare LF as a line's end, a bare CR at the end of the connection as the empty line, and reports a bare
     /// CR before its line has ended.
     case trailerLine
     /// RFC 9112, 2.3: the name of the protocol is case-sensitive. libcurl waits for the end of a line that begins with
     /// `http/`.
     case protocolName
-    /// RFC 9110, 5.5: a field has no control characters. libcurl looks at the value of a field of framing first.
+    /// RFC 9110, 5.5: a field has no control characters. libcurl checks the value of a framing field first.
     case framingField
-    /// RFC 9110, 5.5: a field has no NUL. libcurl 7 leaves out what it has read behind a line when that begins with
+    /// RFC 9110, 5.5: a field has no NUL. libcurl 7 drops the bytes that it has read after a line if they begin with
     /// one, and so may understand anything.
     case nulLine
-    /// libcurl sends again by itself when a kept connection turns out to be dead, and keeps the message of that: what
-    /// is wrong with the response is no longer told.
+    /// libcurl sends again by itself if a kept connection turns out to be dead, and keeps the message about that: the
+    /// error of the response is no longer reported.
     case repeated
 
     static func of(_ native: Asked, _ libcurl: Asked, _ sent: SentResponse) -> AllowedDifference? {
@@ -57,7 +57,7 @@ private enum AllowedDifference {
         }
     }
 
-    /// The same response, but for whether its connection is kept: the native engine's choice is the standard's.
+    /// The same response, except whether its connection is kept: the native engine follows the standard.
     private static func whole(_ native: Asked, _ libcurl: Asked, _ sent: SentResponse) -> AllowedDifference? {
         guard libcurl.code == FERRY_OK, native.isSame(as: libcurl), native.raw.early, libcurl.raw.early else {
             return nil
@@ -68,7 +68,7 @@ private enum AllowedDifference {
 
     private static func incomplete(_ libcurl: Asked, _ sent: SentResponse) -> AllowedDifference? {
         guard sent.isInTrailers, sent.lastLine.contains(UInt8(ascii: "\r")) else { return nil }
-        // The line up to the CR may be one that both engines refuse, when it ends.
+        // The line up to the CR may be one that both engines refuse when it ends.
         let isTold = libcurl.isMalformed(FERRY_D_CHUNK) || libcurl.isMalformed(FERRY_D_TRAILER)
         return libcurl.code == FERRY_OK || isTold ? .trailerLine : nil
     }
@@ -98,15 +98,15 @@ private enum AllowedDifference {
         }
     }
 
-    /// In lower case, byte by byte: a character may be more than one of them.
+    /// In lower case, byte by byte: a character may be several of them.
     private static func begins(_ line: [UInt8], _ prefix: some StringProtocol) -> Bool {
         line.map { (65...90).contains($0) ? $0 + 32 : $0 }.starts(with: prefix.utf8)
     }
 }
 
-// MARK: - What was sent
+// MARK: - The server's bytes
 
-/// What a server sends, and what the parser makes of it as a whole.
+/// A server's bytes, and the parser's result for the whole.
 private struct SentResponse {
     let bytes: UnsafeRawBufferPointer
     let isHead: Bool
@@ -129,14 +129,14 @@ private struct SentResponse {
     var hasExcess: Bool { parsed.ended && parsed.taken < bytes.count }
     var isInTrailers: Bool { Int(parsed.part) == PARTS_TRAILERS }
 
-    /// What has come of the last line.
+    /// What was left of the last line.
     var lastLine: some Collection<UInt8> { bytes[((bytes.lastIndex(of: 10) ?? -1) + 1)...] }
 
     /// The line of a head or of trailers that the parser has refused, with its end.
     var faultyLine: [UInt8] {
         let taken = bytes[..<parsed.taken]
         let start = (taken.dropLast().lastIndex(of: 10) ?? -1) + 1
-        // It refuses a line that is none of HTTP's by its first bytes, and takes none of them: where a head begins.
+        // It refuses a line that cannot be HTTP by its first bytes, and consumes none of them: the start of a head.
         if Int(parsed.detail) == FERRY_D_STATUS_LINE, taken[start...].allSatisfy({ $0 == 10 || $0 == 13 }) {
             let rest = bytes[parsed.taken...]
             return Array(rest[...(rest.firstIndex(of: 10) ?? rest.endIndex - 1)])
@@ -144,8 +144,8 @@ private struct SentResponse {
         return Array(taken[start...])
     }
 
-    /// The parser has refused a byte between the first digit of a chunk's size and the end of that line, but for one
-    /// digit too many, or a bare LF or another CR behind a chunk's data.
+    /// The parser has refused a byte between the first digit of a chunk's size and the end of that line, except for one
+    /// digit too many, or for a bare LF or another CR after a chunk's data.
     var hasTolerableChunkFault: Bool {
         let before = Self.parsed(UnsafeRawBufferPointer(rebasing: bytes[..<(parsed.taken - 1)]), isHead)
         let byte = bytes[parsed.taken - 1]
@@ -158,9 +158,9 @@ private struct SentResponse {
     }
 }
 
-// MARK: - What has come of it
+// MARK: - The outcome
 
-/// What one engine makes of it.
+/// The outcome of one engine.
 private final class Asked {
     private(set) var raw = parts_asked()
 
@@ -176,7 +176,7 @@ private final class Asked {
 
     func isMalformed(_ detail: Int) -> Bool { code == FERRY_E_MALFORMED_RESPONSE && self.detail == detail }
 
-    /// Nil when it is the same as the other.
+    /// Nil if it equals the other.
     func difference(from other: Asked) -> String? {
         let (a, b) = (raw.transfer, other.raw.transfer)
         if a.code != b.code || a.detail != b.detail {
@@ -194,7 +194,7 @@ private final class Asked {
         return a.code == 0 && !isSame(as: other) ? "native: \(summary); libcurl: \(other.summary)" : nil
     }
 
-    /// All that is delivered is the same.
+    /// All delivered bytes are equal.
     func isSame(as other: Asked) -> Bool {
         let (a, b) = (raw.transfer, other.raw.transfer)
         let flags = UInt32(FERRY_RESULT_CLOSE_FRAMED | FERRY_RESULT_PROCESSED)
@@ -203,17 +203,17 @@ private final class Asked {
             && a.content_length == b.content_length
     }
 
-    /// Whether the connection is kept behind this head, read plainly (RFC 9112, 9.3).
+    /// Whether the connection is kept after this head, read by simple means (RFC 9112, 9.3).
     var persists: Bool {
         let options = connectionValues.flatMap { $0.split(separator: ",") }
             .map { $0.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed() }
             .map { String($0) }
         if options.contains("close") { return false }
-        // HTTP/1.0 has no 1xx: who speaks it may end the connection.
+        // HTTP/1.0 has no 1xx: after one the connection may end.
         if aside.starts(with: Array("HTTP/1.0".utf8)) || String(decoding: aside, as: UTF8.self).contains("\nHTTP/1.0") {
             return false
         }
-        // HTTP/1.0 has no chunks: who sent them, and where they end, is open.
+        // HTTP/1.0 has no chunks: who sent them, and where they end, is uncertain.
         if raw.transfer.version == 10 { return options.contains("keep-alive") && !isChunked }
         return true
     }
@@ -226,7 +226,7 @@ private final class Asked {
         lines.filter { $0.hasPrefix("connection:") }.map { $0.dropFirst("connection:".count) }
     }
 
-    /// Of the head, in lower case.
+    /// A field of the head, in lower case.
     private var lines: [String] {
         head.split(separator: UInt8(ascii: "\n")).map { line in
             String(decoding: line.last == 13 ? line.dropLast() : line, as: UTF8.self).lowercased()

@@ -2,7 +2,7 @@ import FoundationEssentials
 
 @testable import Ferry
 
-/// A `Content-Range` that is taken says what its text says, and nothing that contradicts itself.
+/// An accepted `Content-Range` agrees with its text, and does not contradict itself.
 func checkContentRange(_ text: String) throws {
     guard let range = ContentRange(text) else { return }
     let total = range.total.map(String.init) ?? "*"
@@ -19,15 +19,14 @@ func checkContentRange(_ text: String) throws {
 private func withoutLeadingZeros(_ text: String) -> String {
     var made = ""
     for character in text {
-        // One that follows a zero at the head of a number takes its place.
+        // One that follows a zero at the start of a number replaces it.
         if character.isNumber, made.last == "0", !(made.dropLast().last?.isNumber ?? false) { made.removeLast() }
         made.append(character)
     }
     return made
 }
 
-/// A `Retry-After` that is taken is a time that has not passed; a number is its seconds, a date is read again as
-/// itself.
+/// An accepted `Retry-After` is a time that has not passed; a number is in seconds, and a date reads back as itself.
 func checkRetryAfter(_ text: String) throws {
     let now = HTTPDate(secondsSince1970: 1_800_000_000)
     let wait = RetryAfter.wait([text], now: now)
@@ -41,7 +40,7 @@ func checkRetryAfter(_ text: String) throws {
     try promise(wait == .seconds(max(0, date.secondsSince1970 - now.secondsSince1970)), "another wait than to its date")
 }
 
-/// Whatever a server calls a file, its name is one of our directory.
+/// Whatever a server calls a file, its name is within our directory.
 func checkDisposition(_ text: String) throws {
     let url = "http://h/" + text
     for disposition in [text, "attachment; filename=\"\(text)\"", "attachment; filename*=UTF-8''\(text)", nil] {

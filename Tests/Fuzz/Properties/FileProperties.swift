@@ -3,7 +3,7 @@ import FoundationEssentials
 
 @testable import FerryCommand
 
-/// A plan that is read names only what is in it; what is wrong with one is said with a line of the file.
+/// An accepted plan only refers to names in it; an error names a line of the file.
 func checkPlan(_ bytes: UnsafeRawBufferPointer) throws {
     let text = Data(bytes)
     do {
@@ -18,7 +18,7 @@ func checkPlan(_ bytes: UnsafeRawBufferPointer) throws {
     }
 }
 
-/// Likewise a schema; one that is read can be asked, about itself too, and with the formats that it names.
+/// So does the error of a schema; an accepted schema can be used, also on itself, and with the formats that it names.
 func checkSchemaFile(_ bytes: UnsafeRawBufferPointer) throws {
     let text = Data(bytes)
     try checkAssertedSchema(bytes)

@@ -1,6 +1,6 @@
 import CCoreParts
 
-/// The head of an answer: what is taken is what RFC 9112 allows, by a second reader that is written plainly.
+/// The head of a response: the accepted heads are those that RFC 9112 allows, by a second, simple reader.
 func checkHeader(_ bytes: UnsafeRawBufferPointer) throws {
     let limit: UInt32 = 2048
     let head = Head(bytes, limit: limit)
@@ -55,7 +55,7 @@ private func checkField(_ field: ferry_field, in kept: [UInt8]) throws {
     }
 }
 
-/// What was kept of a head is read as the same head.
+/// A stored head reads back as the same head.
 private func expectSame(_ again: Head, _ head: Head) throws {
     try promise(again.raw.code == 0 && again.raw.complete, "a head is not read again")
     try promise(
@@ -64,7 +64,7 @@ private func expectSame(_ again: Head, _ head: Head) throws {
         "a head is read as another")
 }
 
-/// A head as the core has read it.
+/// A head as read by the core.
 private final class Head {
     private(set) var raw = parts_head()
 

@@ -1,7 +1,7 @@
 import FerryJSON
 import FoundationEssentials
 
-/// JSON through parser, view, writer, schema, vocabulary and decoder: the same value by every way.
+/// JSON through parser, view, writer, schema, vocabulary and decoder: each way gives the same value.
 func checkJSON(_ bytes: UnsafeRawBufferPointer) throws {
     let json: JSON
     do {
@@ -18,7 +18,7 @@ func checkJSON(_ bytes: UnsafeRawBufferPointer) throws {
     try checkEncoder(json, bytes)
 }
 
-/// Every view, and the pointer that leads there.
+/// Every view, and the pointer to it.
 private func walk(_ json: JSON, depth: Int = 0) throws {
     guard depth < 100 else { return }
     _ = (json.bool, json.int, json.uint, json.double, json.string, json.isNull)
@@ -36,7 +36,7 @@ private func walk(_ json: JSON, depth: Int = 0) throws {
     }
 }
 
-/// What is written is read as the same again.
+/// Written text reads back as the same value.
 private func checkText(_ json: JSON) throws {
     for text in [json.bytes(), json.bytes(pretty: true)] {
         let again = try promised(try? JSON(parsing: text), "own text is not read")
@@ -76,7 +76,7 @@ private struct Record: Codable {
     var h: [Record]?
 }
 
-/// Made by hand, out of others of its kind.
+/// Made by hand, from others of its kind.
 private struct Tree: JSONConvertible {
     var a: [Tree]
     var b: [String: Tree]?
@@ -106,7 +106,7 @@ private func decode(_ json: JSON, _ bytes: UnsafeRawBufferPointer) {
     _ = try? decoder.decode([Kind].self, from: json)
 }
 
-/// What is encoded is decoded as the same again, whatever the layout of the text.
+/// Encoded text decodes to the same value, in any layout.
 private func checkEncoder(_ json: JSON, _ bytes: UnsafeRawBufferPointer) throws {
     var encoder = FerryJSONEncoder()
     encoder.outputFormatting = .sortedKeys
@@ -131,11 +131,11 @@ private func checkEncoder(_ json: JSON, _ bytes: UnsafeRawBufferPointer) throws 
 private func hasKeyTwice(_ json: JSON) -> Bool {
     if let array = json.array { return array.contains(where: hasKeyTwice) }
     guard let object = json.object else { return false }
-    // Keys that are canonically equivalent are one to Swift, too.
+    // Keys that are canonically equivalent are also equal in Swift.
     return Set(object.keys).count < object.count || object.contains { hasKeyTwice($0.value) }
 }
 
-/// A text that is refused is refused by the decoder and the schema too.
+/// A text that is refused is refused by the decoder and the schema, too.
 private func expectRefusal(_ bytes: UnsafeRawBufferPointer) throws {
     try promise((try? FerryJSONDecoder().decode(JSON.self, from: bytes, spare: 0)) == nil, "the decoder takes it")
     try promise((try? schemas[0].check(parsing: bytes, spare: 0)) == nil, "the schema takes it")

@@ -1,7 +1,7 @@
 import CCoreParts
 
-/// A response of HTTP/1.1, to a GET and to a HEAD: how its bytes are split does not matter, nothing is taken twice or
-/// left out, and a second reader that is written plainly finds the same body.
+/// A response of HTTP/1.1, to a GET and to a HEAD: the result does not depend on how its bytes are split, no byte is
+/// used twice or skipped, and a second, simple reader finds the same body.
 func checkResponse(_ bytes: UnsafeRawBufferPointer) throws {
     for isHead in [false, true] {
         let whole = ParsedResponse(bytes, isHead: isHead, chance: 0)
@@ -27,13 +27,13 @@ private func expectSame(_ split: ParsedResponse, _ whole: ParsedResponse) throws
             && a.ended == b.ended && a.ended_by_close == b.ended_by_close && a.persistent == b.persistent
             && a.informational == b.informational && a.head_received == b.head_received,
         "split bytes are read as another response: \(a.code) \(a.detail), whole \(b.code) \(b.detail)")
-    // A fault in the middle of a piece may leave another count of bytes before it.
+    // For a fault in the middle of a piece, the count of bytes before it may differ.
     if a.code == 0 {
         try promise(a.taken == b.taken && split.body == whole.body, "split bytes give another body")
     }
 }
 
-/// What is between the head and the end, read a second time: by the length, chunk by chunk, or to the end.
+/// The bytes between the head and the end, read a second time: by the length, chunk by chunk, or to the end.
 private func expectPlainBody(of response: ParsedResponse, _ bytes: [UInt8]) throws {
     let rest = bytes[..<response.raw.taken].dropFirst(try headLength(bytes, heads: Int(response.raw.informational) + 1))
     if response.body.isEmpty { return }
@@ -62,7 +62,7 @@ private func headLength(_ bytes: [UInt8], heads: Int) throws -> Int {
     return at
 }
 
-/// A response as the engine has read it.
+/// A response as read by the engine.
 private final class ParsedResponse {
     private(set) var raw = parts_response()
 

@@ -3,8 +3,8 @@ import FerryTransport
 
 @testable import Ferry
 
-/// The first line is a base, the rest a path. What they are joined to is asked of the host that stands in it, by every
-/// reader: ours, the core's and libcurl's.
+/// The first line is a base URL, the rest a path. A request to the joined URL goes to the host in it, for every parser:
+/// ours, the core's and libcurl's.
 func checkURL(_ text: String) throws {
     let end = text.firstIndex(of: "\n") ?? text.endIndex
     let path = String(text[end...].dropFirst())
@@ -26,14 +26,14 @@ func checkURL(_ text: String) throws {
     }
 }
 
-/// What libcurl makes of the URL, if the core and libcurl take it: the same host for both.
+/// libcurl's reading of the URL, if both the core and libcurl accept it: the same host for both.
 @discardableResult
 private func checkHost(_ url: String, _ what: String) throws -> URLParts? {
     var route = parts_route()
     url.withCString { parts_route_make(&route, $0, url.utf8.count) }
     defer { parts_route_free(&route) }
     guard let origin = route.origin, let target = route.target, let parts = try? URLParts(url) else { return nil }
-    // What is connected to is what libcurl makes of the core's origin.
+    // The connection goes where libcurl's reading of the core's origin leads.
     let connected = try promised(
         try? URLParts(String(cString: origin)), "\(what): no origin in \(String(cString: origin))")
     try promise(connected.isSameOrigin(as: parts), "\(what): \(url) is asked of \(connected.host):\(connected.port)")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A fresh directory for one download, inside another that nobody else writes to; both go with this object.
+/// A fresh directory for one download, inside another that nobody else writes to; both are removed with this object.
 final class DownloadPlace: Sendable {
     private let outside: String
     private let directory: String
@@ -17,14 +17,14 @@ final class DownloadPlace: Sendable {
     /// The final name.
     var target: String { directory + "/file" }
 
-    /// What is under the final name.
+    /// The file under the final name.
     var bytes: [UInt8] { FileManager.default.contents(atPath: target).map(Array.init) ?? [] }
 
     private static func names(in directory: String) -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).sorted()
     }
 
-    /// I3: the whole file when there is an answer, else nothing but the part of one; and nothing elsewhere.
+    /// I3: the whole file after a success, otherwise at most a part of one; and nothing elsewhere.
     func expectNoPartOfAFile(_ outcome: FaultOutcome, isDownload: Bool, _ sourceLocation: SourceLocation) {
         let names = Self.names(in: directory)
         switch outcome {

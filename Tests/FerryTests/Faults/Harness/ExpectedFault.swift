@@ -3,20 +3,20 @@ import Testing
 
 @testable import Ferry
 
-/// What an error must say (I7).
+/// The required contents of an error (I7).
 struct ExpectedFault {
     var code: RequestError.Code
     var phases: Set<RequestPhase>
     /// Whether the server may have acted on the request.
     var processed: Bool
     var attempts: Int
-    /// It was sent, and the server has said that it has not looked at it.
+    /// It was sent, and the server has declared it unprocessed.
     var isUntouched = false
-    /// Bytes of the answer, head and body, when they are known exactly.
+    /// The number of received bytes of head and body, if it is exactly known.
     var received: UInt64?
     var needsMessage = true
 
-    /// As the table tells it: the code, with the finer cause where that is a word, and where it is found.
+    /// For the table: the code, with the finer cause if that is a word, and the phase.
     var summary: String {
         let phases = phases.map { "\($0)" }.sorted()
         return "`\(code.summary)` in \(phases.joined(separator: " or "))"
@@ -24,7 +24,7 @@ struct ExpectedFault {
 }
 
 extension RequestError.Code {
-    /// With the finer cause where that is a word, and no number.
+    /// With the finer cause if that is a word, not a number.
     var summary: String { detail?.allSatisfy(\.isLetter) ?? false ? description : name }
 }
 
@@ -39,7 +39,7 @@ func check(
     // Those of the last attempt only.
     let isSent = expected.processed || expected.isUntouched
     if error.redirects.isEmpty {
-        // libcurl 8 sends the head together with the beginning of the body, and neither where that fails.
+        // libcurl 8 sends the head together with the start of the body, and neither if that fails.
         let mayBeUnsent = expected.code == .uploadSource
         #expect(
             error.bytesSent > 0 ? isSent : !isSent || mayBeUnsent, "\(error)", sourceLocation: sourceLocation)

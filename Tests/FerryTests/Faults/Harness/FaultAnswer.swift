@@ -2,14 +2,14 @@ import FoundationEssentials
 
 @testable import Ferry
 
-/// What a run was answered, whatever became of the body.
+/// The response of a run, however its body was received.
 @dynamicMemberLookup
 struct FaultAnswer: Sendable {
     let head: Response
     /// The body: collected, read, or found in the file.
     let body: [UInt8]
 
-    /// The same, by the name it has in a response.
+    /// The number of body bytes, named as in a response.
     var bytes: [UInt8] { body }
     var bodyLength: Int { body.count }
     var text: String { String(decoding: body, as: UTF8.self) }

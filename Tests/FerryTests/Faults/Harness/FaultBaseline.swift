@@ -3,13 +3,13 @@ import Testing
 
 @testable import Ferry
 
-/// What the process held before a run, to be compared with what it holds after: I2 for descriptors, I5 for memory.
+/// The resources of the process before a run, to compare with those after it: I2 for descriptors, I5 for memory.
 struct FaultBaseline {
     private let descriptors = ProcessHoldings.descriptors.count
     private let memory: Int
 
-    /// What the runtime opens once and keeps is open from here on. Detached: it is no part of the test that comes
-    /// first.
+    /// Descriptors that the runtime opens once and keeps are open from here on. Detached: it is not part of the first
+    /// test.
     static let isWarm = Task.detached {
         guard let certificate = try? ServerCertificate() else { return }
         for options in [LoopbackServer.Options(), .init(certificate: certificate)] {
@@ -42,10 +42,10 @@ struct FaultBaseline {
             "I2: \(name): \(descriptors) before, then \(ProcessHoldings.descriptors)", sourceLocation: sourceLocation)
     }
 
-    /// Never more than this above what there was.
+    /// The peak is never more than this above the initial value.
     func expectBoundedMemory(_ bound: Int, _ name: String, _ sourceLocation: SourceLocation) {
         guard ProcessHoldings.isAlone else { return }
-        // The sanitizers keep what was freed.
+        // The sanitizers keep freed memory.
         #if !FERRY_TSAN && !FERRY_ASAN
         let grown = ProcessHoldings.peakMemory - memory
         #expect(grown < bound, "I5: \(name): \(grown) bytes at most", sourceLocation: sourceLocation)

@@ -3,16 +3,16 @@ import Testing
 
 @testable import Ferry
 
-/// A cache for the agent of one run, in a directory that goes with this object: I3 and I6 for what is kept of answers.
+/// A cache for the agent of one run, in a directory that is removed with this object: I3 and I6 for stored responses.
 final class FaultCache: Sendable {
     private let directory = NSTemporaryDirectory() + "ferry-fault-cache-\(UUID().uuidString)"
 
-    /// What asks for an answer to be kept, and is done when that is on the disk.
+    /// Requests that a response be stored, and returns when it is on disk.
     static let policy = CachePolicy.timeToLive(.seconds(600), write: .synchronous)
 
     deinit { try? FileManager.default.removeItem(atPath: directory) }
 
-    /// With room for every answer of the cases: what is not kept is not too large for it.
+    /// Large enough for every response of the cases: a missing one was not too large.
     var configuration: CacheConfiguration {
         var configuration = CacheConfiguration(directory: directory)
         configuration.maxEntryBytes = 64 << 20
@@ -20,13 +20,13 @@ final class FaultCache: Sendable {
         return configuration
     }
 
-    /// I3: a run that has failed has left nothing, and one that was to be kept is. `keeps` is `nil` where it does not
-    /// matter. While the agent is still there.
+    /// I3: a failed run has stored nothing, and a response that should be stored is. `keeps` is `nil` if either is
+    /// right. To be called while the agent still exists.
     func expectNoPart(
         _ outcome: FaultOutcome, of probe: Probe, _ play: Play, keeps: Bool?, _ agent: NetworkAgent,
         _ sourceLocation: SourceLocation
     ) async {
-        // Streams and downloads are never kept, nor is what does not ask for it: nobody has opened the cache.
+        // Streams and downloads are never stored, nor are requests without a policy: the cache was not opened.
         guard play.isKept else {
             #expect(files.isEmpty, "I3: \(files)", sourceLocation: sourceLocation)
             return
@@ -45,14 +45,13 @@ final class FaultCache: Sendable {
         } else {
             let counts = [statistics.entries, statistics.memoryEntries, Int(statistics.writes)]
             #expect(counts == [0, 0, 0], "I3: \(statistics)", sourceLocation: sourceLocation)
-            // What cannot be sent has no key, and a body that is read as it goes out has none either.
+            // A request that cannot be sent has no key, nor has one whose body is read while it is sent.
             let codes: [RequestError.Code?] = [.notCached(.notFound), .notCached(.notConfigured), outcome.error?.code]
             #expect(codes.contains(found.error?.code), "I3: \(found)", sourceLocation: sourceLocation)
         }
     }
 
-    /// I6: when the agent is gone, nothing in the files is a secret. But for a body that may have been kept, and has
-    /// one.
+    /// I6: when the agent is gone, the files contain no secret, except in a body that may be stored and has one.
     func expectNoSecret(_ outcome: FaultOutcome, _ sourceLocation: SourceLocation) {
         if case .success(let answer) = outcome, Canary.words.contains(where: answer.text.contains) { return }
         for file in files {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Runs a case that must fail, in every form and way, and checks every invariant of the fault table.
+/// Plays a case that must fail, in every form and way, and checks every invariant of the fault table.
 func expectFault(
     _ script: LoopbackScript = [], _ code: RequestError.Code, _ phases: RequestPhase..., processed: Bool = true,
     untouched: Bool = false, attempts: Int = 1, received: Int? = nil,
@@ -31,7 +31,7 @@ func expectFault(
     }
 }
 
-/// Likewise a case that must succeed in spite of it all.
+/// Plays a case that must succeed, in every form and way, and checks every invariant.
 func expectAnswer(
     _ script: LoopbackScript = [], sourceLocation: SourceLocation = #_sourceLocation,
     setUp: (inout FaultSetup) throws -> Void = { _ in }, check: (FaultAnswer, LoopbackServer) throws -> Void
@@ -47,9 +47,9 @@ func expectAnswer(
     }
 }
 
-/// Plays a case in each of its forms and ways, with a server and an agent of its own each time. `meanwhile` may do
-/// something to the run; `check` says what came of it, as the table tells it. All of it is played again, a few times,
-/// where it has to end at some time and the middle one of the plays was late.
+/// Plays a case in each of its forms and ways, with a new server and agent each time. `meanwhile` may act on the run;
+/// `check` returns the outcome for the table. If the case has to end at some time and the median of the plays was late,
+/// everything is repeated, a few times.
 func forEachPlay(
     _ script: LoopbackScript, _ setup: FaultSetup, uses: Int? = nil, _ sourceLocation: SourceLocation,
     meanwhile: (FaultRun, FaultStage, NetworkAgent) async throws -> Void = { _, _, _ in },
@@ -91,7 +91,7 @@ func fault<T>(_ body: () async throws(RequestError) -> T) async -> RequestError?
 }
 
 extension Transporting {
-    /// Nothing runs, nothing is open, and every run that was taken on was answered.
+    /// Nothing runs, nothing is open, and every accepted run has its result.
     var isAtRest: Bool {
         let now = statistics
         return now.waiting == 0 && now.resolving == 0 && now.running == 0 && now.sockets == 0 && now.handles == 0
@@ -99,12 +99,12 @@ extension Transporting {
     }
 }
 
-/// Whether it becomes true, asked again and again; false after a time that is longer than any machine is busy.
+/// Whether it becomes true, checked repeatedly; false after a time for which no machine is busy.
 func eventually(within bound: Duration = .seconds(60), _ isTrue: () -> Bool) async -> Bool {
     let end = ContinuousClock.now + bound
     while !isTrue() {
         if ContinuousClock.now > end { return false }
-        // Only so that looking does not take the processor from what is looked for.
+        // Only so that checking does not take the processor from the work.
         try? await Task.sleep(for: .milliseconds(1))
     }
     return true

@@ -6,9 +6,9 @@ import Testing
 /// A run of a case, started in one form and way.
 struct FaultRun: Sendable {
     let play: Play
-    /// Where a download goes.
+    /// The place of a download.
     let place: DownloadPlace
-    /// Whom the result is brought to: by the closure, or by the task that awaits it.
+    /// How the result is delivered: to the closure, or to the awaiting task.
     let callback = TimedOutcome()
     private let handle: Handle
 
@@ -42,7 +42,7 @@ struct FaultRun: Sendable {
         }
     }
 
-    /// What it comes to.
+    /// Its outcome.
     var outcome: FaultOutcome {
         get async {
             if case .awaited(let task) = handle { await task.value } else { await callback.outcome }
@@ -57,7 +57,7 @@ struct FaultRun: Sendable {
         }
     }
 
-    /// Of a run that was started by closure.
+    /// For a run that was started with a closure.
     var state: RunState? {
         switch handle {
         case .awaited: nil
@@ -66,7 +66,7 @@ struct FaultRun: Sendable {
         }
     }
 
-    /// How many of them are right at its end.
+    /// How many of them are correct at its end.
     var expectedCallbacks: Int { 1 }
 }
 
@@ -93,7 +93,7 @@ extension NetworkAgent {
         }
     }
 
-    /// What a run comes to that is started so, and is noted for the table.
+    /// The outcome of a run started in this way, noted for the table.
     func outcome<R: Request>(
         of request: R, _ play: Play, bound: Duration = FaultSetup().bound,
         sourceLocation: SourceLocation = #_sourceLocation
@@ -110,7 +110,7 @@ extension NetworkAgent {
         return outcome
     }
 
-    /// What runs come to that are started in every form and way, one after another.
+    /// The outcomes of runs started in every form and way, one after another.
     func outcomes<R: Request>(
         of request: R, _ forms: [Form] = Form.allCases, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> [FaultOutcome] where R.Value == Response {

@@ -2,53 +2,53 @@ import Ferry
 import FerryTesting
 import Foundation
 
-/// What of a case is not as usual.
+/// How a case differs from the usual one.
 struct FaultSetup {
     var server = LoopbackServer.Options()
     var configuration = NetworkConfiguration()
     var probe = Probe()
-    /// What is asked of the server.
+    /// The request to the server.
     var path = "/fault"
-    /// Goes before the secret in the query.
+    /// The text before the secret in the query.
     var query: String?
-    /// The name the server is called by; its address when this is nil.
+    /// The name of the server in URLs; its address if this is nil.
     var host: String?
-    /// The origin of another server, which has its faults by itself: it is asked instead.
+    /// The origin of another server with faults of its own, which gets the request instead.
     var elsewhere: String?
     /// Handlers and further scripts.
     var install: (LoopbackServer) -> Void = { _ in }
-    /// Where the script is played; the default is at the path.
+    /// Where the script is played; by default for the path.
     var place: LoopbackScript.Rule.Place?
-    /// Where the request after the fault goes.
+    /// The target of the request after the fault.
     var next = Next.sameServer
-    /// Whether the error names the URL that was made of all this; not when the probe has one of its own.
+    /// Whether the error names the URL made from these settings; not if the probe has one of its own.
     var checksURL = true
     /// Whether the server can see that a connection is closed.
     var seesClose = true
-    /// Whether an answer is found in the cache afterwards, where it was asked to be kept; `nil` = either is right.
+    /// Whether a cacheable response must be in the cache afterwards; `nil` = either is right.
     var keeps: Bool?
-    /// Later than this after the start is too late.
+    /// The latest time after the start.
     var bound = Duration.seconds(10)
-    /// When it has to end, by the middle one of its plays.
+    /// When it has to end, by the median of its plays.
     private(set) var due: FaultDue?
-    /// More memory than this must not be needed at any time, for server and client together.
+    /// The maximum memory at any time, for server and client together.
     var memoryBound = 64_000_000
     /// Why it is not played in some forms, in a word.
     private(set) var omitted: [(form: Form, reason: String)] = []
 
-    /// What it is played in.
+    /// The forms that it is played in.
     var forms = Form.allCases
 
     /// All ways to play it.
     var plays: [Play] { forms.flatMap(Play.andKept) }
 
-    /// It means nothing in these forms.
+    /// Leaves out these forms, in which it has no meaning.
     mutating func omit(_ others: Form..., because reason: String) {
         omitted += others.map { ($0, reason) }
         forms.removeAll(where: others.contains)
     }
 
-    /// It ends when so much time has passed since the start, or since the cancel, and not before. A single play may be
+    /// It ends when this time has passed since the start, or since the cancel, and not before. A single play may be
     /// more than a second late.
     mutating func ends(after time: Duration = .zero, within tolerance: Duration = .milliseconds(200)) {
         due = FaultDue(time: time, tolerance: tolerance)
@@ -58,9 +58,9 @@ struct FaultSetup {
     enum Next: Sendable {
         case sameServer
         case otherServer
-        /// A URL that is answered.
+        /// A URL that gets a response.
         case url(String)
-        /// The configuration is at fault: the agent serves nobody.
+        /// The error is in the configuration: every request of the agent fails.
         case nowhere
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// One run of a case through an agent of its own, with a cache: I1, the handles of I2, and I3 to I6 are checked here.
+/// One run of a case with an agent of its own, and with a cache: I1, the handles of I2, and I3 to I6 are checked here.
 final class FaultStage {
     let server: LoopbackServer
     private let setup: FaultSetup
@@ -19,10 +19,10 @@ final class FaultStage {
         origin = setup.elsewhere ?? setup.host.map { "http://\($0):\(server.port)" } ?? server.baseURL
     }
 
-    /// What is asked for, secrets and all.
+    /// The requested target, including secrets.
     private func made(for play: Play) -> Probe {
         var probe = setup.probe
-        // Streams and downloads do not mind it.
+        // Streams and downloads ignore it.
         if play.isKept || play.form != .buffered { probe.cachePolicy = FaultCache.policy }
         if probe.path.isEmpty {
             let query = setup.query.map { $0 + "&" } ?? ""
@@ -32,7 +32,7 @@ final class FaultStage {
         return probe
     }
 
-    /// The same as an error writes it: `cut=***&raw=***&token=***`.
+    /// The target as an error shows it: `cut=***&raw=***&token=***`.
     var shownURL: String {
         let query = (setup.query ?? "").split(separator: "&").map { $0.prefix { $0 != "=" } + "=***&" }.joined()
         return "\(origin)\(setup.path)?\(query)token=***"
@@ -51,7 +51,7 @@ final class FaultStage {
         try await meanwhile(run, self, agent!)
         let outcome = await run.outcome
         elapsed = run.callback.elapsed(whereMoreThan: setup.due?.time ?? setup.bound)
-        // A task may have to wait for its turn among all the tests, which is not the agent's doing.
+        // A task may have to wait for its turn among all the tests, which the agent cannot influence.
         if play.way == .closure || ProcessHoldings.isAlone {
             #expect(elapsed < setup.bound, "I5: \(play): it took \(elapsed)", sourceLocation: sourceLocation)
         }
@@ -86,7 +86,7 @@ final class FaultStage {
 }
 
 extension NetworkAgent {
-    /// I4: the same agent serves on, so it is the fault that is left behind, and not the agent.
+    /// I4: the same agent continues to work.
     func expectNext(
         _ next: FaultSetup.Next, after server: LoopbackServer, _ sourceLocation: SourceLocation
     ) async throws {

@@ -1,7 +1,7 @@
 import Ferry
 import Synchronization
 
-/// Keeps what it is given.
+/// Keeps the entries it gets.
 final class KeptLog: LogSink {
     let minimumLevel: LogLevel
     private let kept = Mutex<[LogEntry]>([])

@@ -3,8 +3,8 @@ import Synchronization
 
 @testable import Ferry
 
-/// When the machine stood still, or gave its processors to others: a thread sleeps for a moment again and again, and
-/// looks how long that took. What Ferry promises of time is counted without these pauses.
+/// The times in which the machine stood still, or gave its processors to others: a thread sleeps briefly again and
+/// again, and measures how long that took. Ferry's promises about time are checked without these pauses.
 enum MachinePauses {
     private static let moment: useconds_t = 5000
     private static let pauses = Mutex<[(from: ContinuousClock.Instant, to: ContinuousClock.Instant)]>([])
@@ -20,12 +20,12 @@ enum MachinePauses {
         }
     }
 
-    /// Begins to look, once.
+    /// Starts measuring, once.
     static func beginWatch() { _ = watch }
 
-    /// How much of this time it stood still.
+    /// How much of this time the machine stood still.
     static func total(between from: ContinuousClock.Instant, and to: ContinuousClock.Instant) -> Duration {
-        // One that goes on is told of when it is over.
+        // A pause is reported when it is over.
         usleep(2 * moment)
         return pauses.withLock { pauses in
             pauses.reduce(.zero) { $0 + max(.zero, min($1.to, to) - max($1.from, from)) }

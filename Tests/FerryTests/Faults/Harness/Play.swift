@@ -4,16 +4,16 @@ enum Way: String, CaseIterable, Sendable {
     case closure
 }
 
-/// What becomes of the body.
+/// What happens with the body.
 enum Form: String, CaseIterable, Sendable {
-    /// It is collected, and is there with the result.
+    /// It is collected, and delivered with the result.
     case buffered
-    /// It is read as it comes.
+    /// It is streamed.
     case streamed
-    /// It goes to a file in a directory of its own.
+    /// It is written to a file in a directory of its own.
     case download
 
-    /// Streams are only awaited: there is no result to bring before they are read.
+    /// Streams are only awaited: before they are read there is no result to deliver.
     var ways: [Way] { self == .streamed ? [.awaited] : Way.allCases }
 }
 
@@ -21,14 +21,14 @@ enum Form: String, CaseIterable, Sendable {
 struct Play: CaseIterable, Sendable, CustomStringConvertible {
     var form = Form.buffered
     var way = Way.awaited
-    /// The answer is to be kept, and is looked for in the cache before.
+    /// The response is to be stored, and the cache is searched first.
     var isKept = false
 
     static var allCases: [Play] { Form.allCases.flatMap(of) }
 
     static func of(_ form: Form) -> [Play] { form.ways.map { Play(form: form, way: $0) } }
 
-    /// Likewise, and those of a run that goes by the cache: what is collected only.
+    /// All ways, and those through the cache: collected bodies only.
     static func andKept(_ form: Form) -> [Play] {
         of(form) + (form == .buffered ? form.ways.map { Play(form: form, way: $0, isKept: true) } : [])
     }

@@ -1,18 +1,18 @@
 import Ferry
 import FerryTesting
 
-/// Words that must never stand in an error's text: each secret of a probe and of the scripts' answers is made of them.
+/// Words that must never be in an error's text: the secrets of probes and of the scripts' responses are made of them.
 enum Canary {
     static let authorization = "Bearer canary-authorization"
     static let cookie = "session=canary-cookie"
     static let proxy = "Basic canary-proxy"
     static let userInfo = "canary-user:canary-password@"
     static let query = "token=canary-token"
-    /// A field of an answer.
+    /// In a field of a response.
     static let setCookie = "Set-Cookie: id=canary-set-cookie\r\n"
     static let body = "canary-body"
 
-    /// As they stand, and as Basic writes the user.
+    /// In plain text, and in the form of Basic.
     static let words = ["canary", "Y2FuYXJ5"]
 }
 
@@ -35,7 +35,7 @@ struct Probe: Request {
     var retryPolicy: RetryPolicy?
     var addressPolicy: AddressPolicy?
     var cachePolicy = CachePolicy.none
-    /// What the method says, unless it is set.
+    /// Determined by the method, unless it is set.
     var isIdempotent: Bool
 
     init(path: String = "", method: HTTPMethod = .get) {
@@ -45,12 +45,12 @@ struct Probe: Request {
     }
 }
 
-/// An answer's head with a secret in it.
+/// The head of a response with a secret in it.
 func head(_ status: String = "200 OK", _ fields: String = "") -> String {
     "HTTP/1.1 \(status)\r\n" + Canary.setCookie + fields + "\r\n"
 }
 
-/// A whole answer with a length.
+/// A whole response with a length.
 func answer(_ body: String, _ fields: String = "") -> String {
     head("200 OK", fields + "Content-Length: \(body.utf8.count)\r\n") + body
 }

@@ -1,21 +1,21 @@
 import Foundation
 
-/// What this process holds, as the kernel says. Tests run one after another (`--no-parallel`), or it is not looked at:
-/// others open and close theirs meanwhile.
+/// The resources of this process, from the kernel. The tests run one after another (`--no-parallel`), otherwise this is
+/// not checked: others open and close theirs meanwhile.
 enum ProcessHoldings {
     static let isAlone = CommandLine.arguments.contains("--no-parallel")
 
-    /// What the open descriptors lead to; but for the timers of libdispatch, which opens one for each clock when that
-    /// is first asked for, perhaps in the middle of a test, and keeps it.
+    /// The targets of the open descriptors. The timers of libdispatch are left out: it opens one for each clock on
+    /// first use, perhaps during a test, and keeps it.
     static var descriptors: [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-        // The one that lists them is gone by now.
+        // The descriptor that lists them is closed by now.
         return names.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
             .filter { $0 != "anon_inode:[timerfd]" && !isSanitizers($0) }
     }
 
-    /// The thread sanitizer has a process that tells it names, behind two pipes, from when it first asks: also for what
-    /// it is told to pass over.
+    /// From its first symbol lookup on, the thread sanitizer has a helper process behind two pipes, even for suppressed
+    /// reports.
     private static func isSanitizers(_ name: String) -> Bool {
         #if FERRY_TSAN
         return name.hasPrefix("pipe:")
@@ -24,10 +24,10 @@ enum ProcessHoldings {
         #endif
     }
 
-    /// Bytes that are resident.
+    /// The resident bytes.
     static var memory: Int { status("VmRSS:") }
 
-    /// The most bytes that were resident since `resetPeak`.
+    /// The peak of resident bytes since `resetPeak`.
     static var peakMemory: Int { status("VmHWM:") }
 
     static func resetPeak() {

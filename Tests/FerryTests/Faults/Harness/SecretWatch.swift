@@ -4,7 +4,8 @@ import Testing
 
 @testable import Ferry
 
-/// Keeps all that an agent tells of its runs, at the lowest level, and looks for secrets in it (row R107).
+/// Records everything that an agent reports about its runs, at the lowest level, and searches it for secrets (row
+/// R107).
 final class SecretWatch: RequestObserver {
     private struct State {
         var texts: [String] = []
@@ -16,7 +17,7 @@ final class SecretWatch: RequestObserver {
     private let log = KeptLog(.trace)
     private let recorder = MetricsRecorder(maxHosts: 8)
 
-    /// Makes the agents of this configuration tell all.
+    /// Makes the agents of this configuration report everything.
     func look(into configuration: inout NetworkConfiguration) {
         configuration.observers += [self, recorder]
         configuration.logSink = log
@@ -33,7 +34,7 @@ final class SecretWatch: RequestObserver {
 
     func metrics(_ run: RunInfo, _ metrics: RequestMetrics) { keep(metrics) }
 
-    /// Of runs that were answered: what else may be shown of them.
+    /// What else may be shown of successful runs.
     func keep(_ outcome: FaultOutcome) {
         switch outcome {
         case .success(let answer):
@@ -46,7 +47,7 @@ final class SecretWatch: RequestObserver {
         }
     }
 
-    /// In each way that a value becomes a text.
+    /// In each way in which a value becomes a text.
     private func keep<Value>(_ value: Value) {
         let texts = Self.texts(of: value)
         state.withLock { $0.texts += texts }
@@ -58,9 +59,9 @@ final class SecretWatch: RequestObserver {
         return ["\(value)", String(reflecting: value), "\([value])", dumped]
     }
 
-    /// Nothing of all this has a secret in it, and every run that was announced has ended once.
+    /// None of this contains a secret, and every run that was announced has ended once.
     func expectNoSecret(_ core: AgentCore, asking request: Probe? = nil, _ sourceLocation: SourceLocation) async {
-        // Whom a task awaits is told of the end by that task, which may be late.
+        // An awaiting task reports the end itself, which may be late.
         let areTold = await eventually { state.withLock { $0.started == $0.stopped } }
         #expect(areTold, "I1: observers are told of every end once", sourceLocation: sourceLocation)
         keep(recorder.snapshot)
@@ -76,7 +77,7 @@ final class SecretWatch: RequestObserver {
         #expect(log.entries.count >= 2 * started, "the log is not kept", sourceLocation: sourceLocation)
     }
 
-    /// As it would be shown; empty for one that cannot be made.
+    /// The command that would be shown; empty if it cannot be made.
     private func command(for request: Probe, _ core: AgentCore) -> String {
         let (builder, servers) = (core.builder, core.builder.servers)
         guard let made = try? builder.snapshot(of: request, at: servers).outgoing else { return "" }

@@ -2,10 +2,10 @@ import Synchronization
 
 @testable import Ferry
 
-/// What a run comes to.
+/// The outcome of a run.
 typealias FaultOutcome = Result<FaultAnswer, RequestError>
 
-/// An outcome that is called with, and knows how often, and when by the clock of the thread that brought it.
+/// Receives outcomes and records how often, and when by the clock of the delivering thread.
 final class TimedOutcome: Sendable {
     private struct State {
         var from = ContinuousClock.now
@@ -24,13 +24,13 @@ final class TimedOutcome: Sendable {
         }?.resume()
     }
 
-    /// The time is counted from here on.
+    /// The time counts from here on.
     func begin() { state.withLock { $0.from = .now } }
 
     /// How long it took by the clock.
     var span: Duration { state.withLock { ($0.to ?? .now) - $0.from } }
 
-    /// Likewise; without the times in which the machine stood still, where it is more than this.
+    /// The same without the times in which the machine stood still, if they exceed this.
     func elapsed(whereMoreThan bound: Duration = .zero) -> Duration {
         let (from, to) = state.withLock { ($0.from, $0.to ?? .now) }
         if to - from < bound { return to - from }
@@ -39,7 +39,7 @@ final class TimedOutcome: Sendable {
 
     var count: Int { state.withLock { $0.outcomes.count } }
 
-    /// Waits for the first one.
+    /// Waits for the first outcome.
     var outcome: FaultOutcome {
         get async {
             await withCheckedContinuation { continuation in

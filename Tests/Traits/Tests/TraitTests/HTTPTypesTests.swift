@@ -49,7 +49,7 @@ import Testing
         let converted = HTTPTypes.HTTPResponse(response)
         #expect(converted.status == .created)
         #expect(converted.headerFields[HTTPField.Name("X-B")!] == "7")
-        // And as an answer of an interceptor.
+        // And as a response of an interceptor.
         let answer = InterceptedResponse(converted, body: Array("made".utf8))
         #expect(answer.status == 201)
         #expect(answer.headers["x-b"] == "7")

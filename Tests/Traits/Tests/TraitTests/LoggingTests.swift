@@ -27,7 +27,7 @@ import Testing
         #expect(ended.metadata["run"] != nil)
         #expect("\(ended.metadata["url"] ?? "")".hasSuffix("/x?token=***"))
         #expect(Int("\(ended.metadata["us"] ?? "")") ?? -1 > 0)
-        // Header fields are of the level below.
+        // Header fields are logged at the level below.
         #expect(!entries.contains { $0.metadata["headers"] != nil })
     }
 

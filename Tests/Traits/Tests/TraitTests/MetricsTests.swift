@@ -43,7 +43,7 @@ import Testing
             counters.first { $0.dimensions.contains { $0 == ("http.response.status_code", "410") } })
         #expect(gone.totalValue == 1)
         #expect(gone.dimensions.map(\.0) == bad.map(\.0))
-        // As many have ended as began.
+        // As many have ended as were started.
         #expect(try backend.expectMeter("http.client.active_requests").lastValue == 0)
     }
 

@@ -33,7 +33,7 @@ import Testing
         } reading: { head, body in
             (head, try await String(collecting: try #require(body), upTo: 1_000))
         }
-        // A status that is no success is the client's to judge.
+        // The client decides about a status that is no success.
         #expect(head.status == .conflict)
         #expect(text == "POST /v1/things?page=2 {\"a\":1}")
     }

@@ -38,7 +38,7 @@ import Tracing
         #expect(attempts.first?.attributes.get("server.address") == .string("127.0.0.1"))
         #expect(attempts.first?.attributes.get("server.port") == .int64(Int64(port)))
         #expect(attempts.last?.attributes.get("http.request.resend_count") == .int64(1))
-        // The server was told of the attempt's own span.
+        // The server received the attempt's own span.
         #expect(fields.map { $0[InMemoryTracer.spanIDKey] } == attempts.map(\.spanID))
         #expect(fields.map { $0[InMemoryTracer.traceIDKey] } == attempts.map(\.traceID))
         #expect(tracer.activeSpans.isEmpty)
@@ -76,7 +76,7 @@ import Tracing
         #expect(tracer.finishedSpans.count == 2)
     }
 
-    /// A tracer that speaks as the W3C says: what comes as a traceparent goes on as one.
+    /// A tracer with W3C's format: an incoming traceparent is passed on as one.
     @Test func withoutAServiceContextTheTraceContextIsTheParent() async throws {
         let tracer = InMemoryTracer()
         try await withLoopbackServer { server in
