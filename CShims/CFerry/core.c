@@ -7,10 +7,12 @@
 
 /* ---- Turns --------------------------------------------------------------- */
 
-static void apply(ferry_loop *loop, ferry__transfer *transfer,
+static bool apply(ferry_loop *loop, ferry__transfer *transfer,
                  const ferry__command *command) {
+  bool ends = false;
   switch (command->kind) {
   case FERRY__CANCEL:
+    ends = transfer->state == FERRY__RUNNING;
     ferry__transfer_end(loop, transfer,
                         (ferry__fault){FERRY_E_CANCELLED, 0});
     break;
@@ -30,6 +32,7 @@ static void apply(ferry_loop *loop, ferry__transfer *transfer,
   default:
     ferry__reprioritise(loop, transfer, command->priority);
   }
+  return ends;
 }
 
 static void hear_names(ferry_loop *loop) {
@@ -46,21 +49,25 @@ static bool work(ferry_loop *loop) {
   ferry__admit(loop);
   ferry__shards_turn(loop);
   ferry__deliver(loop);
-  return loop->touched || ferry__admissible(loop);
+  return loop->curl->touched || ferry__admissible(loop);
 }
 
 /* A timer may have freed the slot of a transfer that must not be reported yet,
  * because its sink is still writing. */
 static bool has_work(const ferry_loop *loop) {
-  return loop->touched || ferry__admissible(loop);
+  return loop->curl->touched || ferry__admissible(loop);
+}
+
+static bool has_results(const ferry_loop *loop) {
+  return loop->transfers->finished;
 }
 
 static void write_gauges(ferry_loop *loop) {
-  atomic_store_explicit(&loop->counters.waiting, loop->admission.waiting,
+  atomic_store_explicit(&loop->counters.waiting, loop->admission->waiting,
                         memory_order_relaxed);
-  atomic_store_explicit(&loop->counters.running, loop->admission.running,
+  atomic_store_explicit(&loop->counters.running, loop->admission->running,
                         memory_order_relaxed);
-  atomic_store_explicit(&loop->counters.hosts, loop->hosts.count,
+  atomic_store_explicit(&loop->counters.hosts, loop->hosts->count,
                         memory_order_relaxed);
   atomic_store_explicit(&loop->counters.kept_bytes,
                         ferry__pool_kept(&loop->pool), memory_order_relaxed);
@@ -117,7 +124,7 @@ static void on_patience(uv_timer_t *timer) {
 static void stop(ferry_loop *loop) {
   ferry__transfer *late = ferry__mailbox_close(loop);
   while (late) {
-    ferry__transfer *next = late->next;
+    ferry__transfer *next = late->entry.next;
     ferry__accept(loop, late);
     late = next;
   }
@@ -126,8 +133,8 @@ static void stop(ferry_loop *loop) {
   loop->closing = true;
   write_gauges(loop);
   ferry__deliver(loop);
-  for (unsigned i = 0; i < loop->shard_count; i++)
-    ferry__shard_close(&loop->shards[i]);
+  for (unsigned i = 0; i < loop->curl->shard_count; i++)
+    ferry__shard_close(&loop->curl->shards[i]);
   ferry__http1_close(loop);
   ferry__port_close(loop->port);
   uv_timer_start(&loop->timer, on_patience, FERRY__WRITE_MS, 0);
@@ -142,8 +149,8 @@ static void free_parts(ferry_loop *loop) {
   ferry__pool_close(&loop->pool);
   ferry__shelves_clear(loop->shelves);
   free(loop->table.slots);
-  free(loop->scratch);
-  free(loop->shards);
+  free(loop->transfers->scratch);
+  free(loop->curl->shards);
   free(loop->ca_file);
   free(loop->pinned_keys);
   free(loop->user_agent);
@@ -155,7 +162,7 @@ static void free_parts(ferry_loop *loop) {
   free(loop->client_key_password);
   free(loop->unix_socket);
   ferry__overrides_free(loop);
-  pthread_mutex_destroy(&loop->hosts.lock);
+  pthread_mutex_destroy(&loop->hosts->lock);
   free(loop);
 }
 
@@ -182,13 +189,15 @@ static const ferry__hooks hooks = {
     .apply = apply,
     .work = work,
     .has_work = has_work,
+    .has_results = has_results,
     .gauge = write_gauges,
     .expire = ferry__watch_limits,
     .look = look,
     .stop = stop,
     .free = free_parts,
     .withdraw = ferry__withdraw,
-    .leave = ferry__leave,
+    .give_place = ferry__give_place,
+    .let_go = ferry__let_go,
     .choose = choose,
     .forget = forget,
 };
@@ -225,19 +234,33 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
     o->minimum_idle = o->max_transfers;
   if (o->unix_socket)
     o->http2 = FERRY_HTTP2_NEVER;
-  loop->per_shard = o->http2 ? FERRY__STREAMS : FERRY__PER_SHARD;
+  loop->curl->per_shard = o->http2 ? FERRY__STREAMS : FERRY__PER_SHARD;
   if (o->http2 && o->max_per_host > FERRY__STREAMS)
     o->max_per_host = FERRY__STREAMS;
-  loop->shard_count =
-      (o->max_transfers + loop->per_shard - 1) / loop->per_shard;
-  loop->shards = calloc(loop->shard_count, sizeof *loop->shards);
-  if (!loop->shards)
+  loop->curl->shard_count =
+      (o->max_transfers + loop->curl->per_shard - 1) / loop->curl->per_shard;
+  ferry__curl *curl = loop->curl;
+  curl->shards = calloc(curl->shard_count, sizeof *curl->shards);
+  if (!loop->curl->shards)
     return FERRY_E_MEMORY;
-  for (unsigned i = 0; i < loop->shard_count; i++) {
-    loop->shards[i].loop = loop;
-    loop->shards[i].index = i;
+  loop->hosts->feeds = loop->curl->shard_count;
+  for (unsigned i = 0; i < loop->curl->shard_count; i++) {
+    loop->curl->shards[i].loop = loop;
+    loop->curl->shards[i].index = i;
   }
   return FERRY_OK;
+}
+
+ferry_loop *ferry__core_make(void) {
+  ferry__core *core = calloc(1, sizeof *core);
+  if (!core)
+    return NULL;
+  core->loop.transfers = &core->transfers;
+  core->loop.hosts = &core->hosts;
+  core->loop.admission = &core->admission;
+  core->loop.curl = &core->curl;
+  core->loop.http1 = &core->http1;
+  return &core->loop;
 }
 
 int ferry_loop_start(const ferry_options *options, ferry_loop **out) {
@@ -248,17 +271,17 @@ int ferry_loop_start(const ferry_options *options, ferry_loop **out) {
       !ferry__overrides_are_valid(options))
     return FERRY_E_INVALID_REQUEST;
   ferry__initialise();
-  ferry_loop *loop = calloc(1, sizeof *loop);
+  ferry_loop *loop = ferry__core_make();
   if (!loop)
     return code;
-  pthread_mutex_init(&loop->hosts.lock, NULL);
+  pthread_mutex_init(&loop->hosts->lock, NULL);
   loop->hooks = &hooks;
-  loop->finished_last = &loop->finished;
+  loop->transfers->finished_last = &loop->transfers->finished;
   loop->asleep = true;
   loop->sockets.epoll = loop->wake = loop->alarm.fd = -1;
   ferry__mailbox_open(loop);
   if (uv_loop_init(&loop->uv)) {
-    pthread_mutex_destroy(&loop->hosts.lock);
+    pthread_mutex_destroy(&loop->hosts->lock);
     free(loop);
     return FERRY_E_INTERNAL;
   }

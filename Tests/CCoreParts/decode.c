@@ -77,7 +77,7 @@ static const uint8_t codings[] = {
 
 void parts_decode(parts_body *body, int coding, const unsigned char *bytes,
                    size_t length, uint64_t chance, uint64_t limit) {
-  ferry_loop *loop = calloc(1, sizeof *loop);
+  ferry_loop *loop = ferry__core_make();
   ferry__transfer *t = calloc(1, sizeof *t);
   if (!loop || !t)
     abort();
@@ -96,7 +96,7 @@ void parts_decode(parts_body *body, int coding, const unsigned char *bytes,
   body->detail = t->fault.detail;
   body->ended = t->decoder->ended;
   ferry__decoder_give(loop, t->decoder);
-  free(loop->scratch);
+  free(loop->transfers->scratch);
   free(t);
   free(loop);
 }

@@ -1,6 +1,6 @@
 /* address.c - which addresses belong to the public internet: all that IANA's
  * special-purpose registries (RFC 6890 and its successors) do not list. */
-#include "core.h"
+#include "connection/host.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -6,7 +6,7 @@
  * again, it is taken from there, before anything younger of its queue. So every
  * step is O(1), however many wait, and the order stays first in, first out.
  * Waiting transfers hold no handle and no buffer. */
-#include "core.h"
+#include "connection/host.h"
 
 enum { PATIENCE = 16 }; /* a queue that was passed over this often is served
                          * next */
@@ -42,7 +42,7 @@ static bool has_room(const ferry_loop *loop, const ferry__host *host) {
 /* Keeps the host in the list of its queue exactly while it has room and a
  * parked transfer there. */
 static void update_open(ferry_loop *loop, ferry__host *host, int ring) {
-  ferry__admission *a = &loop->admission;
+  ferry__admission *a = loop->admission;
   bool open = host->parked[ring].head && has_room(loop, host);
   if (open == host->is_open[ring])
     return;
@@ -69,21 +69,21 @@ static void update_open(ferry_loop *loop, ferry__host *host, int ring) {
 
 void ferry__enqueue(ferry_loop *loop, ferry__transfer *t) {
   t->state = FERRY__WAITING;
-  loop->admission.waiting++;
+  loop->admission->waiting++;
   t->host->waiting++;
-  ferry__fifo_push(&loop->admission.ring[t->priority], t);
+  ferry__fifo_push(&loop->admission->ring[t->priority], t);
 }
 
 void ferry__dequeue(ferry_loop *loop, ferry__transfer *t) {
   ferry__fifo_remove(t->fifo, t);
-  loop->admission.waiting--;
+  loop->admission->waiting--;
   t->host->waiting--;
   update_open(loop, t->host, t->priority);
 }
 
 /* The next transfer of a queue that may start; parks those that may not. */
 static ferry__transfer *candidate(ferry_loop *loop, int ring) {
-  ferry__admission *a = &loop->admission;
+  ferry__admission *a = loop->admission;
   if (a->open[ring])
     return a->open[ring]->parked[ring].head;
   while (a->ring[ring].head) {
@@ -97,7 +97,7 @@ static ferry__transfer *candidate(ferry_loop *loop, int ring) {
 }
 
 static ferry__transfer *next(ferry_loop *loop) {
-  ferry__admission *a = &loop->admission;
+  ferry__admission *a = loop->admission;
   /* A queue that was passed over for long enough is served before a higher
    * one. */
   for (int ring = 0; ring < FERRY_HIGH; ring++)
@@ -120,7 +120,7 @@ static ferry__transfer *next(ferry_loop *loop) {
 }
 
 bool ferry__admissible(const ferry_loop *loop) {
-  const ferry__admission *a = &loop->admission;
+  const ferry__admission *a = loop->admission;
   if (a->running >= loop->options.max_transfers)
     return false;
   for (int ring = 0; ring < FERRY__RINGS; ring++)
@@ -130,7 +130,7 @@ bool ferry__admissible(const ferry_loop *loop) {
 }
 
 void ferry__admit(ferry_loop *loop) {
-  ferry__admission *a = &loop->admission;
+  ferry__admission *a = loop->admission;
   for (int starts = 0; a->running < loop->options.max_transfers &&
                        starts < FERRY__STARTS;
        starts++) {
@@ -147,7 +147,7 @@ void ferry__admit(ferry_loop *loop) {
 }
 
 void ferry__leave(ferry_loop *loop, ferry__host *host) {
-  loop->admission.running--;
+  loop->admission->running--;
   host->running--;
   for (int ring = 0; ring < FERRY__RINGS; ring++)
     update_open(loop, host, ring);

@@ -1,6 +1,6 @@
 /* backend.c - a host with several addresses: which of them are healthy, and
  * which one the next request goes to. */
-#include "core.h"
+#include "connection/host.h"
 
 #include <limits.h>
 #include <stdlib.h>

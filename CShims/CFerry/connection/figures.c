@@ -1,5 +1,5 @@
 /* figures.c - the figures of each origin, which other threads can read. */
-#include "core.h"
+#include "connection/host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static bool has_figures(const ferry__host *host) {
 
 int ferry_loop_origins(ferry_loop *loop, ferry_origin_figures **out,
                        size_t *count) {
-  ferry__hosts *hosts = &loop->hosts;
+  ferry__hosts *hosts = loop->hosts;
   size_t most = 1, text = 1;
   *out = NULL;
   *count = 0;

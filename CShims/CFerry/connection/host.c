@@ -1,6 +1,6 @@
 /* host.c - what the loop knows of an origin: its parsed URL, its limits and its
  * addresses. Idle hosts are removed when there are many. */
-#include "core.h"
+#include "connection/host.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -52,7 +52,7 @@ static uint64_t open_connections(const ferry__host *host) {
 }
 
 static void forget(ferry_loop *loop, ferry__host *host) {
-  ferry__hosts *hosts = &loop->hosts;
+  ferry__hosts *hosts = loop->hosts;
   loop->hooks->forget(loop, host);
   pthread_mutex_lock(&hosts->lock);
   ferry__host **at = &hosts->buckets[host->hash & (hosts->capacity - 1)];
@@ -70,7 +70,7 @@ static void forget(ferry_loop *loop, ferry__host *host) {
  * hosts at the old end would protect all later ones, for as long as they are
  * busy. */
 static void evict(ferry_loop *loop) {
-  ferry__hosts *hosts = &loop->hosts;
+  ferry__hosts *hosts = loop->hosts;
   for (int i = 0; i < EVICT_TRIES && hosts->count >= MOST_IDLE; i++) {
     ferry__host *host = hosts->oldest;
     if (is_busy(host)) {
@@ -83,14 +83,14 @@ static void evict(ferry_loop *loop) {
 }
 
 static void look_by(ferry_loop *loop, uint64_t at) {
-  ferry__hosts *hosts = &loop->hosts;
+  ferry__hosts *hosts = loop->hosts;
   if (!hosts->look_at || at < hosts->look_at)
     hosts->look_at = at;
   ferry__arm(loop, hosts->look_at);
 }
 
 uint64_t ferry__hosts_look(ferry_loop *loop, uint64_t now) {
-  ferry__hosts *hosts = &loop->hosts;
+  ferry__hosts *hosts = loop->hosts;
   uint64_t next = 0, idle_ms = loop->options.idle_ms;
   if (!hosts->look_at || now < hosts->look_at)
     return hosts->look_at;
@@ -210,7 +210,7 @@ static ferry__host *make(ferry_loop *loop, const char *origin, size_t length,
   if (!host)
     return NULL;
   host->origin = malloc(length + 2);
-  host->fed = calloc(loop->shard_count, sizeof *host->fed);
+  host->fed = calloc(loop->hosts->feeds, sizeof *host->fed);
   if (host->origin && host->fed) {
     memcpy(host->origin, origin, length);
     memcpy(host->origin + length, "/", 2);
@@ -226,7 +226,7 @@ static ferry__host *make(ferry_loop *loop, const char *origin, size_t length,
 
 ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
                               size_t length, ferry__fault *fault) {
-  ferry__hosts *hosts = &loop->hosts;
+  ferry__hosts *hosts = loop->hosts;
   uint64_t hash = ferry__hash(origin, length);
   ferry__host *host =
       hosts->capacity ? hosts->buckets[hash & (hosts->capacity - 1)] : NULL;
@@ -266,18 +266,18 @@ ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
 }
 
 ferry__host *ferry__host_by_serial(ferry_loop *loop, uint64_t serial) {
-  ferry__host *host = loop->hosts.newest;
+  ferry__host *host = loop->hosts->newest;
   while (host && host->serial != serial)
     host = host->older;
   return host;
 }
 
 void ferry__hosts_free(ferry_loop *loop) {
-  ferry__host *host = loop->hosts.oldest;
+  ferry__host *host = loop->hosts->oldest;
   while (host) {
     ferry__host *newer = host->newer;
     free_host(host);
     host = newer;
   }
-  free(loop->hosts.buckets);
+  free(loop->hosts->buckets);
 }

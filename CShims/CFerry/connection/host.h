@@ -115,7 +115,7 @@ struct ferry__host {
   ferry__origin figures;
 };
 
-typedef struct ferry__hosts {
+struct ferry__hosts {
   /* Guards `buckets`, everything linked from them, and `past`, for threads that
    * read the figures: hosts come and go meanwhile. */
   pthread_mutex_t lock;
@@ -125,8 +125,9 @@ typedef struct ferry__hosts {
   ferry__host **buckets;
   unsigned capacity, count;
   uint64_t serials;
+  unsigned feeds; /* the size of `fed` in each host */
   ferry__host *oldest, *newest;
-} ferry__hosts;
+};
 
 /* Finds or makes the host of an origin; NULL sets *fault. */
 ferry__host *ferry__host_find(ferry_loop *loop, const char *origin,
@@ -192,6 +193,10 @@ void ferry__transfer_named(ferry_loop *loop, ferry__transfer *transfer,
                            ferry__fault fault);
 /* It stops waiting for admission or for a name. */
 void ferry__withdraw(ferry_loop *loop, ferry__transfer *transfer);
+/* A running transfer has ended: its slot is free. */
+void ferry__give_place(ferry_loop *loop, ferry__transfer *transfer);
+/* It is finished: drops its reference to its proxy's host. */
+void ferry__let_go(ferry__transfer *transfer);
 /* The host whose address it connects to. */
 ferry__host *ferry__dialled(const ferry__transfer *transfer);
 ferry__fault ferry__connect_fault(bool proxied, int os_errno);
@@ -202,13 +207,13 @@ bool ferry__is_public(const struct sockaddr *address);
 
 /* ---- Admission (admission.c) --------------------------------------------- */
 
-typedef struct ferry__admission {
+struct ferry__admission {
   ferry__fifo ring[FERRY__RINGS];
   ferry__host *open[FERRY__RINGS]; /* hosts with room and parked transfers */
   ferry__host *open_last[FERRY__RINGS];
   unsigned passed[FERRY__RINGS]; /* how often a queue was passed over */
   unsigned waiting, running;
-} ferry__admission;
+};
 
 void ferry__fifo_push(ferry__fifo *fifo, ferry__transfer *transfer);
 void ferry__fifo_remove(ferry__fifo *fifo, ferry__transfer *transfer);

@@ -3,7 +3,7 @@
  * libcurl does no lookups, because one that it abandons keeps a thread until
  * getaddrinfo() returns. A result that has grown old is still used while a new
  * lookup runs. */
-#include "core.h"
+#include "connection/host.h"
 
 #include <netdb.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* override.c - configured replacements for the addresses of a host: other
  * addresses, or a local socket. */
-#include "core.h"
+#include "connection/host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,8 @@ bool ferry__local_fits(const char *path) {
 }
 
 bool ferry__overrides_are_valid(const ferry_options *o) {
-  if (o->unix_socket && (!*o->unix_socket || !ferry__local_fits(o->unix_socket)))
+  if (o->unix_socket &&
+      (!*o->unix_socket || !ferry__local_fits(o->unix_socket)))
     return false;
   for (size_t i = 0; i < o->override_count; i++)
     if (!are_addresses(o->overrides[i].addresses))

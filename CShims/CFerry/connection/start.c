@@ -1,6 +1,6 @@
 /* start.c - brings a transfer from its submit to its engine: into the queue,
  * then to the names that it needs. */
-#include "core.h"
+#include "connection/host.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,6 +30,7 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
     fault.code = FERRY_E_MEMORY;
   else
     t->host = ferry__host_find(loop, t->origin, t->origin_length, &fault);
+  t->secure = t->host && t->host->secure;
   if (!fault.code && t->extras && t->extras->proxy)
     fault = ferry__local(loop, t->host)
                 ? (ferry__fault){FERRY_E_INVALID_REQUEST, FERRY_D_NONE}
@@ -43,6 +44,16 @@ void ferry__accept(ferry_loop *loop, ferry__transfer *t) {
   ferry__origin_awaited(t);
   if (t->deadline_ms)
     ferry__wheel_set(loop, t, t->submitted_ms + t->deadline_ms);
+}
+
+void ferry__give_place(ferry_loop *loop, ferry__transfer *t) {
+  t->host->large = t->result.body_length > FERRY__LONG_BODY;
+  ferry__leave(loop, t->host);
+}
+
+void ferry__let_go(ferry__transfer *t) {
+  if (t->extras && t->extras->via)
+    t->extras->via->held--;
 }
 
 /* ---- Addresses ----------------------------------------------------------- */

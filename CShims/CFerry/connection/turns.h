@@ -2,7 +2,7 @@
 #ifndef FERRY_TURNS_H
 #define FERRY_TURNS_H
 
-#include "core.h"
+#include "connection/host.h"
 
 typedef int (*lookup_function)(const char *, struct addrinfo **);
 

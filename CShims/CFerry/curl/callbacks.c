@@ -1,7 +1,7 @@
 /* callbacks.c - libcurl's callbacks during a transfer: it delivers lines of the
  * head and pieces of the body, and asks for the next bytes of the request's
  * body. */
-#include "core.h"
+#include "curl/libcurl.h"
 #include "curl/jar.h"
 
 #include <string.h>

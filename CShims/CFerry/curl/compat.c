@@ -1,7 +1,7 @@
 /* compat.c - everything that depends on the version of libcurl: what it only
  * reports in messages, what it counts, and what it does silently. This was read
  * in the sources of versions 7.88 to 8.22. */
-#include "core.h"
+#include "curl/compat.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ bool ferry__reads_unlocked_jar(void) {
 /* The server will process no stream above `last`. */
 static void going_away(ferry__handle *handle, uint32_t last) {
   ferry_loop *loop = handle->loop;
-  for (ferry__transfer *t = loop->running; t; t = t->next)
+  for (ferry__transfer *t = loop->transfers->running; t; t = t->next)
     if (t->handle && handle->connection &&
         t->handle->connection == handle->connection) {
       if (t->handle->stream > last)

@@ -1,7 +1,7 @@
 /* cookies.c - a jar that several loops share: libcurl's cookie engine (RFC
  * 6265, with the list of public suffixes if libcurl has it), behind a lock. A
  * loop without a jar has no engine and no cost. */
-#include "core.h"
+#include "curl/compat.h"
 #include "curl/jar.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void lock(CURL *easy, curl_lock_data what, curl_lock_access access,
                  void *data) {
   ferry_jar *jar = data;
   (void)easy, (void)access;
-  if (!keeps_lock(jar, what) || !ferry__current->jar_held)
+  if (!keeps_lock(jar, what) || !ferry__current->curl->jar_held)
     pthread_mutex_lock(&jar->locks[what]);
 }
 
@@ -27,13 +27,13 @@ static void unlock(CURL *easy, curl_lock_data what, void *data) {
   ferry_jar *jar = data;
   (void)easy;
   if (keeps_lock(jar, what))
-    ferry__current->jar_held = true;
+    ferry__current->curl->jar_held = true;
   else
     pthread_mutex_unlock(&jar->locks[what]);
 }
 
 void ferry__jar_unlock(ferry_loop *loop) {
-  loop->jar_held = false;
+  loop->curl->jar_held = false;
   pthread_mutex_unlock(&loop->options.jar->locks[CURL_LOCK_DATA_COOKIE]);
 }
 

@@ -10,7 +10,7 @@
  * libcurl 8 reads and writes in the same call. When the write fails, it does
  * not say whether the response that it has just read is complete. The head
  * tells, unless the body is chunked. */
-#include "core.h"
+#include "curl/compat.h"
 #include "http1/response.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* engine.c - libcurl as an engine: a transfer goes into a multi handle, and
  * leaves it with a CURLcode. */
-#include "core.h"
+#include "curl/libcurl.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static ferry__fault start(ferry_loop *loop, ferry__transfer *t) {
   t->handle = handle;
   if (!handle)
     return (ferry__fault){FERRY_E_MEMORY, 0};
-  t->curl.lease = ++loop->leases;
+  t->curl.lease = ++loop->curl->leases;
   shard->running++;
   bool before = loop->starved;
   loop->starved = false;
@@ -60,8 +60,8 @@ static void leave(ferry_loop *loop, ferry__transfer *t) {
   ferry__shard *shard = t->handle->shard;
   curl_multi_remove_handle(shard->multi, t->handle->easy);
   shard->running--;
-  if (shard->index < loop->first_free)
-    loop->first_free = shard->index;
+  if (shard->index < loop->curl->first_free)
+    loop->curl->first_free = shard->index;
   if (!shard->running) {
     shard->idle_since = ferry__now(loop);
     ferry__arm(loop, shard->idle_since + loop->options.idle_ms);

@@ -1,7 +1,7 @@
 /* error.c - what a CURLcode means. It depends on how far the transfer had got
  * and on libcurl's message: 56 is a reset or a bad chunk, a head that is too
  * long is «out of memory», a response of HTTP/0.9 is an unknown protocol. */
-#include "core.h"
+#include "curl/compat.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -7,7 +7,7 @@
  * more than 150 of one domain, which is the most that libcurl sends; it would
  * leave out the latest. libcurl does not report which cookies it sent: all
  * cookies of one domain count as used together. */
-#include "core.h"
+#include "curl/libcurl.h"
 #include "curl/jar.h"
 
 #include <stdlib.h>

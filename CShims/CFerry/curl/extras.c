@@ -1,6 +1,6 @@
 /* extras.c - rarely used options of a request, set on a handle that is reset
  * afterwards. */
-#include "core.h"
+#include "curl/libcurl.h"
 
 #define SET(option, value) curl_easy_setopt(e, option, value)
 

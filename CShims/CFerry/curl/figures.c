@@ -1,6 +1,6 @@
 /* figures.c - how far a transfer has got, and its figures, read from its
  * handle. */
-#include "core.h"
+#include "curl/compat.h"
 
 static uint64_t microseconds(CURL *easy, CURLINFO info) {
   curl_off_t us = 0;

@@ -4,7 +4,7 @@
  * sent twice is discarded: libcurl keeps its retry counter and its errno in the
  * handle across resets. With a libcurl before 8.1.1 every handle is discarded:
  * any server could make it use the freed fields of another response. */
-#include "core.h"
+#include "curl/compat.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static bool set_constants(ferry__handle *handle) {
   SET(CURLOPT_MAXAGE_CONN, (long)(loop->options.idle_ms + 999) / 1000);
   if (loop->options.lifetime_ms)
     SET(CURLOPT_MAXLIFETIME_CONN,
-        (long)(ferry__lifetime(loop, ++loop->leases) + 999) / 1000);
+        (long)(ferry__lifetime(loop, ++loop->curl->leases) + 999) / 1000);
   SET(CURLOPT_ERRORBUFFER, handle->words);
   SET(CURLOPT_PRIVATE, handle);
   SET(CURLOPT_HEADERFUNCTION, ferry__on_header);

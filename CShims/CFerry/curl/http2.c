@@ -4,7 +4,7 @@
  * libcurl 7.88 does not report which streams those are: a GOAWAY (RFC 9113,
  * 6.8) ends as «error in the HTTP/2 framing layer». Only its verbose lines
  * tell, so loops with HTTP/2 read these (compat.c). */
-#include "core.h"
+#include "curl/compat.h"
 
 #include <openssl/ssl.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* idle_guard.c - checks a connection before a request is sent on it, and reads
  * bytes from a socket that no transfer waits for. */
-#include "core.h"
+#include "curl/compat.h"
 
 #include <errno.h>
 #include <openssl/ssl.h>

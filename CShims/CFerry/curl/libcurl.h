@@ -226,4 +226,21 @@ void ferry__jar_check(ferry_loop *loop, const ferry__transfer *transfer);
 
 bool ferry__extras_set(ferry__handle *handle, const ferry__transfer *transfer);
 
+/* ---- State of the engine in a loop --------------------------------------- */
+
+struct ferry__curl {
+  ferry__shard *shards, *touched;
+  unsigned shard_count, per_shard, first_free;
+  uint64_t leases; /* numbers handed out so far */
+  bool jar_held;   /* the lock of its cookies is held (cookies.c) */
+  ferry__socket *ports[FERRY__BUCKETS]; /* by local port (socket.c) */
+};
+
+/* Called when libcurl has returned, or calls something that may wait for
+ * others: the jar's lock must not stay held. */
+static inline void ferry__jar_release(ferry_loop *loop) {
+  if (loop->curl->jar_held)
+    ferry__jar_unlock(loop);
+}
+
 #endif

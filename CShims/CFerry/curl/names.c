@@ -7,7 +7,7 @@
  * An entry of libcurl's cache stays there, at 250 bytes a name, until it is
  * removed. That is done when the host leaves our own table. Making libcurl look
  * for old entries costs a walk through all of them, so it is done rarely. */
-#include "core.h"
+#include "curl/libcurl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ void ferry__name_fed(ferry__host *host, ferry__shard *shard,
 
 /* With another scheme it is another origin, but the same name for libcurl. */
 static bool is_shared(const ferry_loop *loop, const ferry__host *host) {
-  const ferry__host *other = loop->hosts.oldest;
+  const ferry__host *other = loop->hosts->oldest;
   while (other && (other == host || other->port != host->port ||
                    strcmp(other->name, host->name)))
     other = other->newer;
@@ -124,8 +124,8 @@ static bool is_shared(const ferry_loop *loop, const ferry__host *host) {
 void ferry__name_leave(ferry_loop *loop, ferry__host *host) {
   if (!is_fed(host) || is_shared(loop, host))
     return;
-  for (unsigned i = 0; i < loop->shard_count; i++) {
-    ferry__shard *shard = &loop->shards[i];
+  for (unsigned i = 0; i < loop->curl->shard_count; i++) {
+    ferry__shard *shard = &loop->curl->shards[i];
     if (!host->fed[i] || !shard->multi)
       continue;
     struct curl_slist *longer = append(shard->leaving, host, true);
@@ -137,7 +137,7 @@ void ferry__name_leave(ferry_loop *loop, ferry__host *host) {
 }
 
 void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard) {
-  for (ferry__host *host = loop->hosts.oldest; host; host = host->newer) {
+  for (ferry__host *host = loop->hosts->oldest; host; host = host->newer) {
     host->fed[shard->index] = 0;
     if (host->home == shard)
       host->home = NULL;

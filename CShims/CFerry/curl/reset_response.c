@@ -5,7 +5,7 @@
  * and closes the socket that holds the response. The response is read from the
  * socket before that (socket.c) and is handled here as if libcurl had read
  * it. */
-#include "core.h"
+#include "curl/libcurl.h"
 
 #include <stdlib.h>
 #include <string.h>

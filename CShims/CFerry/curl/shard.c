@@ -4,7 +4,7 @@
  * user instructions a request with 64 in one multi handle, 230,000 with 5,000.
  * So a loop has many small ones, and fills the lowest first, which keeps few
  * connections hot. */
-#include "core.h"
+#include "curl/compat.h"
 
 static int on_timer(CURLM *multi, long ms, void *data) {
   ferry__shard *shard = data;
@@ -35,7 +35,8 @@ static bool open_multi(ferry__shard *shard) {
   curl_multi_setopt(m, CURLMOPT_TIMERDATA, shard);
   /* If unset, it follows the number of transfers and shrinks the pool after a
    * burst. */
-  curl_multi_setopt(m, CURLMOPT_MAXCONNECTS, (long)shard->loop->per_shard);
+  curl_multi_setopt(m, CURLMOPT_MAXCONNECTS,
+                    (long)shard->loop->curl->per_shard);
   curl_multi_setopt(m, CURLMOPT_PIPELINING,
                     shard->loop->options.http2 ? (long)CURLPIPE_MULTIPLEX
                                                : (long)CURLPIPE_NOTHING);
@@ -79,8 +80,8 @@ void ferry__shard_touch(ferry__shard *shard) {
   if (shard->touched)
     return;
   shard->touched = true;
-  shard->touched_next = shard->loop->touched;
-  shard->loop->touched = shard;
+  shard->touched_next = shard->loop->curl->touched;
+  shard->loop->curl->touched = shard;
 }
 
 void ferry__shard_check(ferry__shard *shard, CURLMcode code) {
@@ -130,7 +131,7 @@ static void go_on_connecting(ferry__shard *shard) {
 }
 
 static ferry__transfer *any_of(const ferry__shard *shard) {
-  ferry__transfer *t = shard->loop->running;
+  ferry__transfer *t = shard->loop->transfers->running;
   while (t && !(t->state == FERRY__RUNNING && t->handle &&
                 t->handle->shard == shard))
     t = t->next;
@@ -184,7 +185,7 @@ static void shard_turn(ferry__shard *shard) {
 }
 
 static bool has_room_for(const ferry__shard *shard, uint64_t identity) {
-  return shard && shard->running < shard->loop->per_shard &&
+  return shard && shard->running < shard->loop->curl->per_shard &&
          (shard->identity == identity || !shard->multi);
 }
 
@@ -192,8 +193,8 @@ static bool has_room_for(const ferry__shard *shard, uint64_t identity) {
  * if no other is available. */
 static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
   ferry__shard *unused = NULL, *worn = NULL;
-  for (unsigned i = loop->first_free; i < loop->shard_count; i++) {
-    ferry__shard *shard = &loop->shards[i];
+  for (unsigned i = loop->curl->first_free; i < loop->curl->shard_count; i++) {
+    ferry__shard *shard = &loop->curl->shards[i];
     if (!has_room_for(shard, identity))
       continue;
     if (shard->multi && !is_worn(shard))
@@ -222,21 +223,22 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
    * before the next one, there are no more connections than transfers at
    * once. */
   for (uint64_t left = host->shards; left; left &= left - 1) {
-    ferry__shard *shard = &loop->shards[__builtin_ctzll(left)];
+    ferry__shard *shard = &loop->curl->shards[__builtin_ctzll(left)];
     if (shard->multi && has_room_for(shard, identity) && !is_worn(shard))
       return shard;
   }
   if (has_room_for(host->home, identity) && host->home->multi &&
       !is_worn(host->home))
     return host->home;
-  while (loop->first_free < loop->shard_count &&
-         loop->shards[loop->first_free].running >= loop->per_shard)
-    loop->first_free++;
-  if (loop->first_free == loop->shard_count)
+  ferry__curl *curl = loop->curl;
+  while (curl->first_free < curl->shard_count &&
+         curl->shards[curl->first_free].running >= curl->per_shard)
+    curl->first_free++;
+  if (curl->first_free == curl->shard_count)
     return NULL;
   ferry__shard *shard = first_for(loop, identity);
   if (!shard)
-    shard = &loop->shards[loop->first_free];
+    shard = &loop->curl->shards[loop->curl->first_free];
   if (!open_multi(shard))
     return NULL;
   if (identity)
@@ -248,8 +250,8 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
 }
 
 void ferry__shards_turn(ferry_loop *loop) {
-  ferry__shard *shard = loop->touched;
-  loop->touched = NULL;
+  ferry__shard *shard = loop->curl->touched;
+  loop->curl->touched = NULL;
   while (shard) {
     ferry__shard *next = shard->touched_next;
     shard->touched = false;
@@ -260,8 +262,8 @@ void ferry__shards_turn(ferry_loop *loop) {
 
 uint64_t ferry__shards_look(ferry_loop *loop, uint64_t now) {
   uint64_t next = 0;
-  for (unsigned i = 0; i < loop->shard_count; i++) {
-    ferry__shard *shard = &loop->shards[i];
+  for (unsigned i = 0; i < loop->curl->shard_count; i++) {
+    ferry__shard *shard = &loop->curl->shards[i];
     uint64_t rest = shard_rest(shard, now);
     if (rest && (!next || rest < next))
       next = rest;

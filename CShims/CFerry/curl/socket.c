@@ -6,7 +6,7 @@
  * stays watched. Bytes that arrive on it belong to no request, and the next
  * request would take them for its response. Such a connection is drained and
  * shut down, and libcurl opens another. */
-#include "core.h"
+#include "curl/compat.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -33,7 +33,7 @@ static ferry__transfer *owner(ferry_loop *loop, const ferry__socket *s) {
  * lost. Its user must end, but not here, within libcurl. */
 static void leave_unwatched(ferry_loop *loop, ferry__socket *s, int code) {
   const ferry__transfer *used_by = owner(loop, s);
-  for (ferry__transfer *t = loop->running; t; t = t->next)
+  for (ferry__transfer *t = loop->transfers->running; t; t = t->next)
     if (t->handle &&
         (t == used_by ||
          (s->serial && t->handle->connection == s->serial))) {
@@ -101,11 +101,11 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
 /* ---- The connection of a request ----------------------------------------- */
 
 static ferry__socket **bucket(ferry_loop *loop, int port) {
-  return &loop->ports[(unsigned)port % FERRY__BUCKETS];
+  return &loop->curl->ports[(unsigned)port % FERRY__BUCKETS];
 }
 
 static ferry__origin *figures_of(ferry_loop *loop, const ferry__socket *s) {
-  return s->origin ? &s->origin->figures : &loop->hosts.past;
+  return s->origin ? &s->origin->figures : &loop->hosts->past;
 }
 
 void ferry__sockets_forget(ferry_loop *loop, const ferry__host *host) {

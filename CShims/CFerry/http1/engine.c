@@ -26,7 +26,7 @@ bool ferry__http1_carries(const ferry_loop *loop, const ferry__transfer *t) {
 /* ---- Heads --------------------------------------------------------------- */
 
 bool ferry__head_take(ferry_loop *loop, ferry__transfer *t) {
-  ferry__http1 *http1 = &loop->http1;
+  ferry__http1 *http1 = loop->http1;
   ferry__head *head = http1->head_count ? http1->heads[--http1->head_count]
                                         : calloc(1, sizeof *head);
   if (!head)
@@ -37,7 +37,7 @@ bool ferry__head_take(ferry_loop *loop, ferry__transfer *t) {
 }
 
 void ferry__head_give(ferry_loop *loop, ferry__transfer *t) {
-  ferry__http1 *http1 = &loop->http1;
+  ferry__http1 *http1 = loop->http1;
   ferry__head *head = t->head;
   t->head = ferry__no_head;
   if (head == ferry__no_head)
@@ -131,8 +131,8 @@ const ferry__engine ferry__http1_engine = {
 };
 
 void ferry__http1_close(ferry_loop *loop) {
-  ferry__http1 *http1 = &loop->http1;
-  for (ferry__host *host = loop->hosts.oldest; host; host = host->newer)
+  ferry__http1 *http1 = loop->http1;
+  for (ferry__host *host = loop->hosts->oldest; host; host = host->newer)
     ferry__routes_close(host, true);
   SSL_CTX_free(http1->tls);
   http1->tls = NULL;

@@ -11,12 +11,10 @@ typedef struct ferry__file_mark {
   uint64_t device, inode, size, changed_ns;
 } ferry__file_mark;
 
-typedef struct ferry__http1 {
+struct ferry__http1 {
   ferry__connection *oldest, *newest; /* idle */
   ferry__connection *dialing, *dialing_last;
   unsigned idle_count;
-  uint64_t turn;  /* incremented each time the loop is about to wait */
-  uint64_t read_ns; /* before the sockets of this turn were read */
   char *buffer;   /* for receiving, and for composing requests */
   struct ssl_ctx_st *tls; /* made on first use */
   ferry__file_mark trust[3]; /* of the files that `tls` was made from, or failed
@@ -25,7 +23,7 @@ typedef struct ferry__http1 {
   ferry__head *heads[FERRY__SPARE_HEADS]; /* spare ones, which keep their
                                            * memory */
   unsigned head_count;
-} ferry__http1;
+};
 
 /* Whether the native engine can carry the transfer. */
 bool ferry__http1_carries(const ferry_loop *loop,

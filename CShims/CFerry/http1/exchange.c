@@ -13,9 +13,9 @@
 static const ferry__fault none = {FERRY_OK, 0};
 
 char *ferry__http1_buffer(ferry_loop *loop) {
-  if (!loop->http1.buffer)
-    loop->http1.buffer = malloc(FERRY__HTTP1_BUFFER);
-  return loop->http1.buffer;
+  if (!loop->http1->buffer)
+    loop->http1->buffer = malloc(FERRY__HTTP1_BUFFER);
+  return loop->http1->buffer;
 }
 
 /* ---- The end of an exchange ---------------------------------------------- */

@@ -3,7 +3,7 @@
 #ifndef FERRY_HTTP1_H
 #define FERRY_HTTP1_H
 
-#include "core.h"
+#include "http1/engine.h"
 #include "http1/response.h"
 
 #include <openssl/ssl.h>

@@ -203,7 +203,7 @@ void ferry__exchange_readable(ferry__connection *c) {
                    : c->tls ? !SSL_has_pending(c->tls)
                             : (size_t)n < size;
     /* The end of OpenSSL's buffer says nothing about the socket. */
-    c->turn = drained && !c->tls ? loop->http1.turn : 0;
+    c->turn = drained && !c->tls ? loop->waits : 0;
     if (direct && c->response.state != FERRY__AT_END)
       continue;
     if (!ferry__exchange_take(c, buffer, direct ? buffer : buffer + n))

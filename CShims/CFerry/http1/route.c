@@ -18,7 +18,7 @@ enum { NOBODYS_MS = 10000 };
 
 static void link_dialing(ferry__connection *c) {
   ferry__route *route = c->route;
-  ferry__http1 *http1 = &c->loop->http1;
+  ferry__http1 *http1 = c->loop->http1;
   c->idle_since = ferry__now(c->loop);
   c->next = NULL;
   c->prev = route->youngest;
@@ -38,7 +38,7 @@ static void link_dialing(ferry__connection *c) {
 
 void ferry__route_remove_dialing(ferry__connection *c) {
   ferry__route *route = c->route;
-  ferry__http1 *http1 = &c->loop->http1;
+  ferry__http1 *http1 = c->loop->http1;
   if (c->prev)
     c->prev->next = c->next;
   else
@@ -61,7 +61,7 @@ void ferry__route_remove_dialing(ferry__connection *c) {
 
 static void link_idle(ferry__connection *c) {
   ferry__route *route = c->route;
-  ferry__http1 *http1 = &c->loop->http1;
+  ferry__http1 *http1 = c->loop->http1;
   c->state = FERRY__IDLE;
   c->idle_since = ferry__now(c->loop);
   c->prev = NULL;
@@ -84,7 +84,7 @@ static void link_idle(ferry__connection *c) {
 }
 
 static void unlink_idle(ferry__connection *c) {
-  ferry__http1 *http1 = &c->loop->http1;
+  ferry__http1 *http1 = c->loop->http1;
   if (c->prev)
     c->prev->next = c->next;
   else
@@ -174,8 +174,8 @@ void ferry__routes_close(ferry__host *host, bool is_end) {
 static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
   char byte;
   if ((t->flags & FERRY_IDEMPOTENT) && t->body_kind != FERRY_BODY_PULL &&
-      c->turn == c->loop->http1.turn &&
-      t->submitted_ns < c->loop->http1.read_ns)
+      c->turn == c->loop->waits &&
+      t->submitted_ns < c->loop->read_ns)
     return true;
   c->why = FERRY_CLOSED_POISONED;
   if (c->tls && SSL_has_pending(c->tls))
@@ -334,12 +334,12 @@ void ferry__route_offer(ferry__connection *c) {
   }
   link_idle(c);
   ferry__arm(loop, c->idle_since + loop->options.idle_ms);
-  if (loop->http1.idle_count > loop->options.max_transfers)
-    close_for(loop->http1.oldest, FERRY_CLOSED_EVICTED);
+  if (loop->http1->idle_count > loop->options.max_transfers)
+    close_for(loop->http1->oldest, FERRY_CLOSED_EVICTED);
 }
 
 uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now) {
-  ferry__http1 *http1 = &loop->http1;
+  ferry__http1 *http1 = loop->http1;
   uint64_t next = 0;
   while (http1->oldest &&
          http1->oldest->idle_since + loop->options.idle_ms <= now) {

@@ -183,7 +183,8 @@ static bool send_step(ferry__connection *c) {
                                                  : FERRY__SEND_BODY;
     if (c->sending == FERRY__SEND_AWAIT) {
       c->await_until = ferry__now(c->loop) + AWAIT_MS;
-      if (!t->timer_at || t->timer_at * FERRY__SLOT_MS > c->await_until)
+      if (!t->entry.timer_at ||
+          t->entry.timer_at * FERRY__SLOT_MS > c->await_until)
         ferry__wheel_set(c->loop, t, c->await_until);
     }
     return true;

@@ -48,7 +48,7 @@ static bool set_certificate(SSL_CTX *context, const ferry_loop *loop) {
 /* Stores a ticket: it shortens the next handshake with this origin. */
 static int on_session(SSL *tls, SSL_SESSION *session) {
   ferry__connection *c = SSL_get_app_data(tls);
-  if (SSL_get_SSL_CTX(tls) != c->loop->http1.tls)
+  if (SSL_get_SSL_CTX(tls) != c->loop->http1->tls)
     return 0; /* the ticket was issued under a trust that has been replaced */
   SSL_SESSION_free(c->route->session);
   c->route->session = session;
@@ -115,16 +115,16 @@ static bool look_at_files(ferry_loop *loop) {
   const ferry__file_mark marks[] = {mark_of(loop->ca_file),
                                     mark_of(loop->client_certificate),
                                     mark_of(loop->client_key)};
-  loop->http1.trust_at = ferry__now(loop);
-  if (!memcmp(loop->http1.trust, marks, sizeof marks))
+  loop->http1->trust_at = ferry__now(loop);
+  if (!memcmp(loop->http1->trust, marks, sizeof marks))
     return false;
-  memcpy(loop->http1.trust, marks, sizeof marks);
+  memcpy(loop->http1->trust, marks, sizeof marks);
   return true;
 }
 
 /* A resumed handshake checks no certificate, so these must go. */
 static void drop_sessions(ferry_loop *loop) {
-  for (ferry__host *host = loop->hosts.oldest; host; host = host->newer)
+  for (ferry__host *host = loop->hosts->oldest; host; host = host->newer)
     for (ferry__route *route = host->routes; route; route = route->next) {
       SSL_SESSION_free(route->session);
       route->session = NULL;
@@ -138,8 +138,8 @@ static void renew(ferry_loop *loop) {
   const char *fault = NULL;
   SSL_CTX *context = make_context(loop);
   if (context) {
-    SSL_CTX_free(loop->http1.tls);
-    loop->http1.tls = context;
+    SSL_CTX_free(loop->http1->tls);
+    loop->http1->tls = context;
     drop_sessions(loop);
     ferry__count(&loop->counters.trust_renewals, 1);
   } else {
@@ -154,7 +154,7 @@ static void renew(ferry_loop *loop) {
 
 /* Whether a context exists; makes it on first use. */
 static bool have_context(ferry_loop *loop) {
-  ferry__http1 *http1 = &loop->http1;
+  ferry__http1 *http1 = loop->http1;
   if (!http1->tls) {
     look_at_files(loop);
     return (http1->tls = make_context(loop));
@@ -299,7 +299,7 @@ void ferry__tls_begin(ferry__connection *c) {
          ERR_reason_error_string(ERR_peek_last_error()));
     return;
   }
-  c->tls = SSL_new(loop->http1.tls);
+  c->tls = SSL_new(loop->http1->tls);
   if (!c->tls || !SSL_set_fd(c->tls, c->fd) ||
       !set_name(c->tls, c->route->host, loop->options.insecure)) {
     ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);

@@ -5,7 +5,7 @@
  * as the sockets. It is set only when the loop is about to wait: a busy loop
  * looks at the clock in each of its rounds anyway, and needs no system call for
  * it. */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>

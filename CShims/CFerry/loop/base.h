@@ -62,6 +62,13 @@ typedef struct ferry__extras ferry__extras;
 typedef struct ferry__sink ferry__sink;
 typedef struct ferry__connection ferry__connection; /* of the native engine */
 typedef struct ferry__route ferry__route;
+/* The state that each layer above keeps in a loop. */
+typedef struct ferry__transfers ferry__transfers;
+typedef struct ferry__hosts ferry__hosts;
+typedef struct ferry__admission ferry__admission;
+typedef struct ferry__port ferry__port;
+typedef struct ferry__curl ferry__curl;
+typedef struct ferry__http1 ferry__http1;
 
 uint64_t ferry__hash(const char *text, size_t length); /* table.c */
 

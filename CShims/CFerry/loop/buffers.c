@@ -8,7 +8,7 @@
  * The range belongs to the process, so any thread that frees a buffer can tell
  * that it is not malloc's.
  */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <sys/mman.h>
 

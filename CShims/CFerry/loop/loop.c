@@ -5,7 +5,7 @@
  * turn has at most four such rounds before the sockets are polled. Working
  * until nothing is left would starve the sockets when a server responds at once
  * (a p99 of 266 ms beside a p50 of 1 ms). */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <signal.h>
 
@@ -55,7 +55,7 @@ static void turn(ferry_loop *loop) {
   uint64_t began = uv_hrtime();
   for (int round = 0; more && round < FERRY__ROUNDS; round++)
     more = round_of_work(loop);
-  if (loop->finished)
+  if (loop->hooks->has_results(loop))
     more = true;
   if (more) /* keeps poll from blocking: poll the sockets, then continue */
     uv_idle_start(&loop->idle, on_idle);
@@ -83,10 +83,10 @@ static void on_check(uv_check_t *check) {
 
 static void on_prepare(uv_prepare_t *prepare) {
   ferry_loop *loop = prepare->data;
-  loop->http1.turn++;
+  loop->waits++;
   /* Timers may have touched transfers, and this thread may have submitted
    * some. */
-  if (loop->finished || !ferry__mailbox_is_empty(loop) ||
+  if (loop->hooks->has_results(loop) || !ferry__mailbox_is_empty(loop) ||
       loop->hooks->has_work(loop))
     turn(loop);
   if (loop->closing)

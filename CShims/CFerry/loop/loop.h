@@ -4,6 +4,19 @@
 
 #include "loop/base.h"
 
+/* The part of a transfer that the loop knows. Each transfer begins with one.
+ * The rest belongs to the layers above (transfer/transfer.h). */
+typedef struct ferry__entry {
+  uint64_t id;
+  ferry__transfer *next; /* in the inbox */
+  ferry__transfer *timer_next, *timer_prev;
+  uint64_t timer_at; /* the slot's number; 0 = not in the wheel */
+} ferry__entry;
+
+static inline ferry__entry *ferry__entry_of(ferry__transfer *transfer) {
+  return (ferry__entry *)transfer;
+}
+
 /* ---- Table of ids (table.c) ---------------------------------------------- */
 
 typedef struct ferry__table {
@@ -106,6 +119,7 @@ struct ferry__socket {
 };
 
 typedef struct ferry__sockets {
+  uint64_t opened; /* sockets opened so far */
   int epoll;
   uv_poll_t poll;
   ferry__socket **by_fd;
@@ -181,11 +195,14 @@ bool ferry__job_leave(ferry__job *job, void (*strip)(ferry__job *job));
 typedef struct ferry__hooks {
   /* A transfer or a command has arrived. */
   void (*accept)(ferry_loop *loop, ferry__transfer *transfer);
-  void (*apply)(ferry_loop *loop, ferry__transfer *transfer,
+  /* Returns whether the command cancels a running transfer. */
+  bool (*apply)(ferry_loop *loop, ferry__transfer *transfer,
                 const ferry__command *command);
   /* A part of a turn; returns true if there is more to do at once. */
   bool (*work)(ferry_loop *loop);
   bool (*has_work)(const ferry_loop *loop);
+  /* Whether there are results that were not delivered yet. */
+  bool (*has_results)(const ferry_loop *loop);
   void (*gauge)(ferry_loop *loop);
   /* One of the transfer's limits may have passed. */
   void (*expire)(ferry_loop *loop, ferry__transfer *transfer);
@@ -196,7 +213,9 @@ typedef struct ferry__hooks {
   /* A transfer stops waiting for admission or for a name. */
   void (*withdraw)(ferry_loop *loop, ferry__transfer *transfer);
   /* A running transfer has ended: its slot is free. */
-  void (*leave)(ferry_loop *loop, ferry__host *host);
+  void (*give_place)(ferry_loop *loop, ferry__transfer *transfer);
+  /* A transfer is finished: the layers above drop what they hold for it. */
+  void (*let_go)(ferry__transfer *transfer);
   /* Chooses the engine that carries it. */
   const struct ferry__engine *(*choose)(const ferry_loop *loop,
                                         const ferry__transfer *transfer);
@@ -239,5 +258,77 @@ typedef struct ferry__alarm {
 void ferry__alarm_look(ferry_loop *loop);
 /* Called when the loop is about to wait for its sockets. */
 void ferry__alarm_arm(ferry_loop *loop);
+
+/* ---- The whole ----------------------------------------------------------- */
+
+/* Everything here belongs to the loop's thread, except where marked [any
+ * thread]. The layers above keep their state in parts of their own, which
+ * core.c puts together. */
+struct ferry_loop {
+  ferry__mailbox mailbox; /* [any thread], as are the three after it */
+  int wake;               /* eventfd; open until the loop is freed */
+  atomic_bool stopping;
+  atomic_bool asleep; /* or about to be: it must be woken */
+  ferry__counters counters;
+
+  ferry_options options;
+  char *ca_file, *pinned_keys, *user_agent, *encodings;
+  char *client_certificate, *client_key, *client_key_password;
+  char *unix_socket;
+  ferry_override *overrides;
+  pthread_t thread;
+  bool freed_by_itself;
+  bool closing;
+  bool starved; /* libcurl ran out of memory, in this turn of a shard
+                 * or before it */
+
+  uv_loop_t uv;
+  uv_timer_t timer;
+  uv_check_t check;
+  uv_prepare_t prepare;
+  uv_idle_t idle;
+  uint64_t timer_at; /* ms; 0 = not armed */
+
+  const ferry__hooks *hooks;
+  ferry__sockets sockets;
+  ferry__table table;
+  ferry__wheel wheel;
+  ferry__pool pool;
+  ferry__shelf shelves[FERRY__SHELVES];
+  ferry__jobs jobs;
+  ferry__alarm alarm;
+  uint64_t waits;   /* incremented each time the loop is about to wait */
+  uint64_t now_ns;  /* updated once a round */
+  uint64_t read_ns; /* before the sockets of this turn were read */
+  uint64_t polled;  /* ms; when the loop last polled the sockets */
+  uint64_t held_from, held_until; /* ms; the last time they were not polled */
+
+  ferry__transfers *transfers; /* transfer/transfer.h */
+  ferry__hosts *hosts;         /* connection/host.h, as are the next two */
+  ferry__admission *admission;
+  ferry__port *port;
+  ferry__curl *curl;   /* curl/libcurl.h */
+  ferry__http1 *http1; /* http1/engine.h */
+};
+
+static inline uint64_t ferry__now(const ferry_loop *loop) {
+  return uv_now(&loop->uv);
+}
+static inline void ferry__count(_Atomic uint64_t *counter, int64_t by) {
+  /* There is only one writer, so a plain load and store are enough, and need no
+   * locked instruction. */
+  uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
+  atomic_store_explicit(counter, now + (uint64_t)by, memory_order_relaxed);
+}
+static inline uint64_t ferry__us(uint64_t from_ns, uint64_t to_ns) {
+  return to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
+}
+/* The lifetime of one connection in ms: the option, give or take a tenth. */
+static inline uint64_t ferry__lifetime(const ferry_loop *loop,
+                                       uint64_t serial) {
+  uint64_t tenth = loop->options.lifetime_ms / 10;
+  return loop->options.lifetime_ms - tenth +
+         serial * 0x9e3779b97f4a7c15u % (2 * tenth + 1);
+}
 
 #endif

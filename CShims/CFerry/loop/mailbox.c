@@ -5,13 +5,14 @@
  * wake each it took 38. The loop takes a stack whole. A closed stack holds a
  * marker that is not a transfer: a thread that finds it knows that the loop has
  * ended, so nothing can be lost between the loop's last look and its end. */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static ferry__transfer closed_inbox;
+static ferry__entry closed_entry;
+#define CLOSED ((ferry__transfer *)&closed_entry)
 static ferry__command closed_commands;
 
 /* An eventfd in the epoll set, not a uv_async: the loop may end between a
@@ -55,9 +56,9 @@ int ferry__mailbox_put(ferry_loop *loop, ferry__transfer *transfer) {
   ferry__transfer *old =
       atomic_load_explicit(&mailbox->inbox, memory_order_relaxed);
   do {
-    if (old == &closed_inbox)
+    if (old == CLOSED)
       return FERRY_E_SHUTDOWN;
-    transfer->next = old;
+    ferry__entry_of(transfer)->next = old;
   } while (!atomic_compare_exchange_weak_explicit(
       &mailbox->inbox, &old, transfer, memory_order_seq_cst,
       memory_order_relaxed));
@@ -131,8 +132,8 @@ bool ferry__mailbox_is_empty(const ferry_loop *loop) {
 static ferry__transfer *reversed(ferry__transfer *list) {
   ferry__transfer *first = NULL;
   while (list) {
-    ferry__transfer *next = list->next;
-    list->next = first;
+    ferry__transfer *next = ferry__entry_of(list)->next;
+    ferry__entry_of(list)->next = first;
     first = list;
     list = next;
   }
@@ -146,7 +147,7 @@ void ferry__mailbox_submits(ferry_loop *loop) {
   ferry__transfer *list =
       reversed(atomic_exchange_explicit(inbox, NULL, memory_order_acquire));
   while (list) {
-    ferry__transfer *next = list->next;
+    ferry__transfer *next = ferry__entry_of(list)->next;
     loop->hooks->accept(loop, list);
     list = next;
   }
@@ -183,11 +184,8 @@ void ferry__mailbox_commands(ferry_loop *loop) {
     if (!mailbox->first)
       mailbox->last = &mailbox->first;
     ferry__transfer *transfer = ferry__table_find(&loop->table, command->id);
-    if (transfer) {
-      cancels += command->kind == FERRY__CANCEL &&
-                 transfer->state == FERRY__RUNNING;
-      loop->hooks->apply(loop, transfer, command);
-    }
+    if (transfer)
+      cancels += loop->hooks->apply(loop, transfer, command);
     give_command(mailbox, command);
   }
 }
@@ -207,6 +205,6 @@ ferry__transfer *ferry__mailbox_close(ferry_loop *loop) {
     mailbox->first = NULL;
   }
   mailbox->last = &mailbox->first;
-  return reversed(atomic_exchange_explicit(&mailbox->inbox, &closed_inbox,
+  return reversed(atomic_exchange_explicit(&mailbox->inbox, CLOSED,
                                            memory_order_acquire));
 }

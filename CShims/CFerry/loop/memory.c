@@ -15,7 +15,7 @@
  * Threads that do not run a loop take blocks from malloc, and can give back any
  * block.
  */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <malloc.h>
 #include <stdlib.h>

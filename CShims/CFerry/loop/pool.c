@@ -6,7 +6,7 @@
  * Those go onto one list for the process, and a loop without blocks takes that
  * list whole. Taking whole lists only, never single nodes, keeps the lock-free
  * stack free of the ABA problem. */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* report.c - the statistics of a loop, and the features of libcurl. */
-#include "core.h"
+#include "loop/loop.h"
 
 void ferry_loop_statistics(const ferry_loop *loop, ferry_statistics *out) {
   const ferry__counters *c = &loop->counters;

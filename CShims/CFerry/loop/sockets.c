@@ -1,6 +1,6 @@
 /* sockets.c - an epoll set of our own, which the uv loop watches as one
  * descriptor. Each socket in it has an owner that receives its events. */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -76,7 +76,7 @@ ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd,
   s->owner = owner;
   s->have = 0;
   s->native = NULL;
-  s->serial = ++loop->connections;
+  s->serial = ++loop->sockets.opened;
   return s;
 }
 
@@ -93,7 +93,7 @@ static void on_events(uv_poll_t *poll, int status, int uv_events) {
     return; /* the set itself cannot fail; its sockets report their errors */
   /* Level-triggered: events that do not fit come in the next turn. */
   int count = epoll_wait(loop->sockets.epoll, events, FERRY__EVENTS, 0);
-  loop->now_ns = loop->http1.read_ns = uv_hrtime();
+  loop->now_ns = loop->read_ns = uv_hrtime();
   for (int i = 0; i < count; i++)
     if (events[i].data.ptr) /* NULL is the wake: the turn itself does the
                              * work */

@@ -1,6 +1,6 @@
 /* table.c - maps ids to transfers: open addressing, linear probing, and removal
  * by shifting back, so that no tombstones accumulate. */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static bool grow(ferry__table *table) {
   for (size_t i = 0; i < table->capacity; i++) {
     if (!table->slots[i])
       continue;
-    size_t at = place(table->slots[i]->result.id, capacity);
+    size_t at = place(ferry__entry_of(table->slots[i])->id, capacity);
     while (slots[at])
       at = (at + 1) & (capacity - 1);
     slots[at] = table->slots[i];
@@ -31,9 +31,9 @@ static bool grow(ferry__table *table) {
 bool ferry__table_insert(ferry__table *table, ferry__transfer *transfer) {
   if (table->count * 2 >= table->capacity && !grow(table))
     return false;
-  size_t at = place(transfer->result.id, table->capacity);
+  size_t at = place(ferry__entry_of(transfer)->id, table->capacity);
   while (table->slots[at]) {
-    if (table->slots[at]->result.id == transfer->result.id)
+    if (ferry__entry_of(table->slots[at])->id == ferry__entry_of(transfer)->id)
       abort(); /* The caller used the id of a transfer that has not ended. */
     at = (at + 1) & (table->capacity - 1);
   }
@@ -46,7 +46,7 @@ ferry__transfer *ferry__table_find(const ferry__table *table, uint64_t id) {
   if (!table->count)
     return NULL;
   size_t at = place(id, table->capacity);
-  while (table->slots[at] && table->slots[at]->result.id != id)
+  while (table->slots[at] && ferry__entry_of(table->slots[at])->id != id)
     at = (at + 1) & (table->capacity - 1);
   return table->slots[at];
 }
@@ -55,13 +55,13 @@ void ferry__table_remove(ferry__table *table, uint64_t id) {
   if (!table->count)
     return;
   size_t mask = table->capacity - 1, hole = place(id, table->capacity);
-  while (table->slots[hole] && table->slots[hole]->result.id != id)
+  while (table->slots[hole] && ferry__entry_of(table->slots[hole])->id != id)
     hole = (hole + 1) & mask;
   if (!table->slots[hole])
     return;
   table->count--;
   for (size_t at = (hole + 1) & mask; table->slots[at]; at = (at + 1) & mask) {
-    size_t home = place(table->slots[at]->result.id, table->capacity);
+    size_t home = place(ferry__entry_of(table->slots[at])->id, table->capacity);
     /* It may move back if its home is not between the hole and itself. */
     if (((at - home) & mask) >= ((at - hole) & mask)) {
       table->slots[hole] = table->slots[at];

@@ -1,5 +1,5 @@
 /* thread.c - threads other than the loop's: lookups (lookup.c) and writers. */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <signal.h>
 

@@ -5,14 +5,16 @@
  * transfer ends or goes into another slot. So activity costs nothing, as it
  * only moves times that are not checked before. Transfers due beyond the
  * wheel's range (4 s) are checked once per revolution. */
-#include "core.h"
+#include "loop/loop.h"
 
 static unsigned slot_of(uint64_t tick) { return tick % FERRY__SLOTS; }
 
-void ferry__wheel_set(ferry_loop *loop, ferry__transfer *t, uint64_t at) {
+void ferry__wheel_set(ferry_loop *loop, ferry__transfer *transfer,
+                      uint64_t at) {
   ferry__wheel *wheel = &loop->wheel;
+  ferry__entry *t = ferry__entry_of(transfer);
   if (t->timer_at)
-    ferry__wheel_remove(loop, t);
+    ferry__wheel_remove(loop, transfer);
   uint64_t now = ferry__now(loop) / FERRY__SLOT_MS;
   /* Not while it turns, though it may be empty in between: counted from `now`,
    * the furthest slot could be the one that is being processed, and a transfer
@@ -30,24 +32,25 @@ void ferry__wheel_set(ferry_loop *loop, ferry__transfer *t, uint64_t at) {
   t->timer_prev = NULL;
   t->timer_next = wheel->slot[slot];
   if (t->timer_next)
-    t->timer_next->timer_prev = t;
-  wheel->slot[slot] = t;
+    ferry__entry_of(t->timer_next)->timer_prev = transfer;
+  wheel->slot[slot] = transfer;
   wheel->used[slot / 64] |= 1ull << (slot % 64);
   wheel->count++;
   ferry__arm(loop, tick * FERRY__SLOT_MS);
 }
 
-void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *t) {
+void ferry__wheel_remove(ferry_loop *loop, ferry__transfer *transfer) {
+  ferry__entry *t = ferry__entry_of(transfer);
   if (!t->timer_at)
     return;
   ferry__wheel *wheel = &loop->wheel;
   unsigned slot = slot_of(t->timer_at);
   if (t->timer_prev)
-    t->timer_prev->timer_next = t->timer_next;
+    ferry__entry_of(t->timer_prev)->timer_next = t->timer_next;
   else
     wheel->slot[slot] = t->timer_next;
   if (t->timer_next)
-    t->timer_next->timer_prev = t->timer_prev;
+    ferry__entry_of(t->timer_next)->timer_prev = t->timer_prev;
   if (!wheel->slot[slot])
     wheel->used[slot / 64] &= ~(1ull << (slot % 64));
   t->timer_at = 0;

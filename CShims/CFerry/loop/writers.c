@@ -4,7 +4,7 @@
  * and a network file system that hangs would block them for everyone. A
  * descriptor that is not a regular file, such as a pipe, counts as a device of
  * its own. */
-#include "core.h"
+#include "loop/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* body.c - where both engines report a response: its final head, and the bytes
  * of its body, which go into one buffer, to the receiver piece by piece, or to
  * a descriptor, and are counted. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <string.h>
 
@@ -47,7 +47,7 @@ static bool begin_body(ferry_loop *loop, ferry__transfer *t) {
  * server through a tunnel. */
 static bool is_proxys(const ferry__transfer *t) {
   return t->extras && t->extras->proxy_kind == FERRY_PROXY_HTTP &&
-         !t->host->secure;
+         !t->secure;
 }
 
 static ferry_result so_far_of(const ferry__transfer *t) {

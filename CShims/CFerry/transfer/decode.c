@@ -4,7 +4,7 @@
  * Decoded by zlib, libbrotli and libzstd, not by libcurl: libcurl reports a
  * stream that was cut short as success when Content-Length agrees with the cut,
  * and a second gzip member as a failed write. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <brotli/decode.h>
 #include <stdlib.h>
@@ -105,7 +105,7 @@ static bool prepare(ferry__decoder *d, uint8_t coding, bool is_new) {
 
 /* The loop's list of spare decoders for this coding. */
 static ferry__spares *spares(ferry_loop *loop, uint8_t coding) {
-  return &loop->decoders[is_zlib(coding) ? 0 : 1];
+  return &loop->transfers->decoders[is_zlib(coding) ? 0 : 1];
 }
 
 void ferry__decoder_free(ferry__decoder *d) {
@@ -123,7 +123,8 @@ ferry__decoder *ferry__decoder_take(ferry_loop *loop, uint8_t coding) {
   /* libbrotli has no reset, so each of its decoders is new. */
   ferry__spares *spare = spares(loop, coding);
   ferry__decoder *d = coding == FERRY__CODING_BROTLI ? NULL : spare->first;
-  if (!loop->scratch && !(loop->scratch = malloc(SCRATCH)))
+  unsigned char **scratch = &loop->transfers->scratch;
+  if (!*scratch && !(*scratch = malloc(SCRATCH)))
     return NULL;
   bool is_new = !d;
   if (is_new) {
@@ -164,9 +165,9 @@ void ferry__decoder_give(ferry_loop *loop, ferry__decoder *d) {
 
 void ferry__decoders_free(ferry_loop *loop) {
   for (int i = 0; i < 2; i++) {
-    while (loop->decoders[i].first) {
-      ferry__decoder *d = loop->decoders[i].first;
-      loop->decoders[i].first = d->next;
+    while (loop->transfers->decoders[i].first) {
+      ferry__decoder *d = loop->transfers->decoders[i].first;
+      loop->transfers->decoders[i].first = d->next;
       ferry__decoder_free(d);
     }
   }
@@ -207,12 +208,13 @@ static bool run(ferry_loop *loop, ferry__transfer *t) {
       if (!begin_next(d))
         return corrupt(t);
     }
-    outcome outcome = step(d, &made, loop->scratch);
+    outcome outcome = step(d, &made, loop->transfers->scratch);
     if (outcome == CORRUPT)
       return corrupt(t);
     d->ended = outcome == ENDED;
     if (made &&
-        !ferry__body_deliver(loop, t, (const char *)loop->scratch, made))
+        !ferry__body_deliver(loop, t, (const char *)loop->transfers->scratch,
+                             made))
       return false;
     more = d->left || made == SCRATCH;
     if (t->paused && more)

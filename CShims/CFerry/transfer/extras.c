@@ -1,7 +1,7 @@
 /* extras.c - rarely used options of a request: the proxy, credentials for
  * challenges, the accepted encodings. They are checked and copied on the
  * caller's thread. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * libcurl is lenient where leniency is dangerous: it accepts contradictory
  * lengths, control bytes in values and endless 1xx responses. A line that is
  * refused here ends the transfer and its connection. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>

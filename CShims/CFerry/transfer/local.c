@@ -1,6 +1,6 @@
 /* local.c - URLs of a local socket: "http+unix://%2Frun%2Fa.sock/x". In place
  * of the host they have the escaped path of the socket. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>

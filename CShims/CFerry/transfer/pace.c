@@ -2,7 +2,7 @@
  * which time fills and which holds a quarter of a second's bytes. libcurl's own
  * limit (CURLOPT_MAX_RECV_SPEED_LARGE) lets 300 KB through at once where 300 KB
  * a second are allowed. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 /* One read may cost more than the budget. Such a debt is paid back in full,
  * even over many seconds, before the next byte. */
@@ -40,7 +40,7 @@ bool ferry__pace_take(ferry_loop *loop, ferry__transfer *t, size_t count) {
   }
   t->paused |= FERRY__PAUSED_BY_RATE;
   uint64_t at = now + wait(t);
-  if (!t->timer_at || t->timer_at * FERRY__SLOT_MS > at)
+  if (!t->entry.timer_at || t->entry.timer_at * FERRY__SLOT_MS > at)
     ferry__wheel_set(loop, t, at);
   return false;
 }

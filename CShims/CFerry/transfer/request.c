@@ -1,7 +1,7 @@
 /* request.c - turns a ferry_request into a transfer. Everything that libcurl
  * would send unchanged is checked here, on the caller's thread, and copied into
  * one allocation. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -350,7 +350,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   t->body_length =
       request->body_kind == FERRY_BODY_NONE ? 0 : request->body_length;
 
-  t->result.id = request->id;
+  t->entry.id = t->result.id = request->id;
   t->result.content_length = -1;
   t->head = ferry__no_head;
   t->method_kind = method_kind(request->method, request->method_length);

@@ -1,6 +1,6 @@
 /* result.c - turns a transfer into its result: one block for small results,
  * otherwise the body's own buffer. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +77,7 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   r->detail = t->fault.detail;
   r->phase = t->phase;
   r->message = t->words;
-  if (t->extras && t->extras->via)
-    t->extras->via->held--;
+  loop->hooks->let_go(t);
   if (t->decoder)
     ferry__decoder_give(loop, t->decoder);
   t->decoder = NULL;
@@ -88,25 +87,26 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *t) {
   r->metrics.queue = ferry__us(t->submitted_ns, began);
   r->metrics.total = ferry__us(t->submitted_ns, loop->now_ns);
   r->next = NULL;
-  *loop->finished_last = r;
-  loop->finished_last = &r->next;
-  loop->finished_count++;
+  *loop->transfers->finished_last = r;
+  loop->transfers->finished_last = &r->next;
+  loop->transfers->finished_count++;
   ferry__count(&loop->counters.finished, 1);
 }
 
 void ferry__deliver(ferry_loop *loop) {
-  ferry_result *first = loop->finished;
-  size_t count = loop->finished_count;
+  ferry_result *first = loop->transfers->finished;
+  size_t count = loop->transfers->finished_count;
   if (!first)
     return;
-  loop->finished = NULL;
-  loop->finished_last = &loop->finished;
-  loop->finished_count = 0;
+  loop->transfers->finished = NULL;
+  loop->transfers->finished_last = &loop->transfers->finished;
+  loop->transfers->finished_count = 0;
   loop->options.on_finished(loop->options.context, first, count);
 }
 
 void ferry_result_free(ferry_result *result) {
-  ferry__transfer *t = (ferry__transfer *)result;
+  ferry__transfer *t = (ferry__transfer *)((char *)result -
+                                           offsetof(ferry__transfer, result));
   if (t->packed)
     ferry__block_free(t->packed);
   if (t->bytes)

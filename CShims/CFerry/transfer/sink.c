@@ -15,7 +15,7 @@
  * So a sink writes through a descriptor of its own, which the thread closes
  * after the last write. A transfer that must end meanwhile leaves the sink to
  * the thread, with that descriptor and the block that is being written. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ static bool fail(ferry__transfer *t, int code) {
 static void set_block(ferry__sink *sink) {
   const ferry__transfer *t = sink->transfer;
   int64_t announced = t->head->content_length;
-  size_t share = ALL_BLOCKS / sink->loop->sink_count, size = BLOCK;
+  size_t share = ALL_BLOCKS / sink->loop->transfers->sink_count, size = BLOCK;
   while (size > LEAST_BLOCK && size * 2 > share)
     size /= 2;
   if (share > WHOLE)
@@ -94,7 +94,7 @@ static ferry__sink *sink_of(ferry_loop *loop, ferry__transfer *t) {
     return NULL;
   }
   t->sink = sink;
-  loop->sink_count++;
+  loop->transfers->sink_count++;
   sink->transfer = t;
   sink->loop = loop;
   sink->offset = t->offset;
@@ -170,7 +170,7 @@ static void wake_for_flush(ferry__sink *sink) {
   ferry__transfer *t = sink->transfer;
   uint64_t at = sink->flush_ms;
   if (t->state == FERRY__RUNNING &&
-      (!t->timer_at || t->timer_at * FERRY__SLOT_MS > at))
+      (!t->entry.timer_at || t->entry.timer_at * FERRY__SLOT_MS > at))
     ferry__wheel_set(sink->loop, t, at);
 }
 
@@ -300,7 +300,7 @@ void ferry__sink_leave(ferry_loop *loop, ferry__transfer *t,
   if (!ferry__job_leave(&sink->job, strip))
     return;
   t->sink = NULL;
-  loop->sink_count--;
+  loop->transfers->sink_count--;
   t->result.flags |= FERRY_RESULT_WRITING;
   ferry__finish(loop, t);
 }
@@ -315,5 +315,5 @@ void ferry__sink_free(ferry_loop *loop, ferry__transfer *t) {
     ferry__block_free(sink->writing.bytes);
   free(sink);
   t->sink = NULL;
-  loop->sink_count--;
+  loop->transfers->sink_count--;
 }

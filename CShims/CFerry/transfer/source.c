@@ -1,6 +1,6 @@
 /* source.c - the bytes of a request's body: the source provides them, or names
  * the file that holds them. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,8 @@ int ferry_file_is_cached(int32_t fd, int64_t offset, uint64_t length) {
 }
 
 int ferry_takes_piece(const void *space) {
-  return space && ferry__current && ferry__current->piece_space == space;
+  return space && ferry__current &&
+         ferry__current->transfers->piece_space == space;
 }
 
 uint64_t ferry__pulled(const ferry__transfer *t) {
@@ -87,11 +88,11 @@ static int64_t ask(ferry_loop *loop, ferry__transfer *t, char *space,
     size = (size_t)left;
   if (!size)
     return 0;
-  loop->piece_space = any && size >= sizeof piece ? space : NULL;
+  loop->transfers->piece_space = any && size >= sizeof piece ? space : NULL;
   int64_t n = o->on_pull
                   ? o->on_pull(o->context, t->result.id, space, size)
                   : FERRY_ABORT;
-  loop->piece_space = NULL;
+  loop->transfers->piece_space = NULL;
   if (n == FERRY_PAUSE) {
     t->source = FERRY__SOURCE_PAUSED;
     return FERRY_PAUSE;

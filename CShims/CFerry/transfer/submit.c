@@ -1,5 +1,5 @@
 /* submit.c - submits and controls transfers, from any thread. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* timeout.c - the limits of one transfer. None is left to libcurl: its limits
  * include the time in its own queue, and its clock stops while nothing
  * happens. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 static int idle_detail(const ferry__transfer *t) {
   if (t->phase <= FERRY_PHASE_DNS)

@@ -1,23 +1,23 @@
 /* transfer.c - the life of one transfer on the loop's thread, from its engine
  * on: started, paused and resumed, ended exactly once. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static void link_running(ferry_loop *loop, ferry__transfer *t) {
   t->prev = NULL;
-  t->next = loop->running;
-  if (loop->running)
-    loop->running->prev = t;
-  loop->running = t;
+  t->next = loop->transfers->running;
+  if (loop->transfers->running)
+    loop->transfers->running->prev = t;
+  loop->transfers->running = t;
 }
 
 static void unlink_running(ferry_loop *loop, ferry__transfer *t) {
   if (t->prev)
     t->prev->next = t->next;
   else
-    loop->running = t->next;
+    loop->transfers->running = t->next;
   if (t->next)
     t->next->prev = t->prev;
 }
@@ -124,10 +124,9 @@ static void settle(ferry_loop *loop, ferry__transfer *t) {
   note_head(t);
   t->engine->figures(loop, t);
   ferry__result_pack(loop, t);
-  t->host->large = t->result.body_length > FERRY__LONG_BODY;
   t->engine->release(loop, t);
   unlink_running(loop, t);
-  loop->hooks->leave(loop, t->host);
+  loop->hooks->give_place(loop, t);
   t->state = FERRY__WRITING;
   if (ferry__sink_rests(t))
     ferry__finish(loop, t);

@@ -181,11 +181,10 @@ typedef struct ferry__carried {
 } ferry__carried;
 
 struct ferry__transfer {
-  ferry_result result; /* must be first: handed over as it is */
-  ferry__transfer *next, *prev; /* inbox, queue, host's list, running list */
+  ferry__entry entry; /* must be first: what the loop knows of it */
+  ferry_result result; /* handed over as it is */
+  ferry__transfer *next, *prev; /* queue, host's list, running list */
   ferry__fifo *fifo;            /* its queue while WAITING */
-  ferry__transfer *timer_next, *timer_prev;
-  uint64_t timer_at; /* ms; 0 = not in the wheel */
   uint64_t submitted_ns, started_ns;
   uint64_t submitted_ms, started_ms, last_ms, window_ms;
   uint64_t repeated_ms; /* when it was repeated; 0 = it was not */
@@ -221,6 +220,7 @@ struct ferry__transfer {
   uint8_t earlier;   /* attempts before this one */
   bool fresh;        /* the next attempt uses a new connection */
   bool unexpecting;  /* sends no Expect: the server has refused it (417) */
+  bool secure;       /* its host is reached over TLS */
   bool pending;      /* it waits for a connection (connection/figures.c) */
   bool told;         /* FERRY_DUPLEX: on_answered was called */
   /* While it runs: */
@@ -405,5 +405,18 @@ ferry__expiry ferry__expiry_of(const ferry__clock *clock,
 /* Ends it if one of its limits has passed; otherwise the wheel checks it again
  * when one may. */
 void ferry__watch_limits(ferry_loop *loop, ferry__transfer *transfer);
+
+/* ---- State of all transfers of a loop ------------------------------------ */
+
+struct ferry__transfers {
+  ferry__transfer *running; /* RUNNING and DRAINING, doubly linked */
+  ferry_result *finished, **finished_last;
+  size_t finished_count;
+  const void *piece_space;   /* `space` of the current pull, if it takes a
+                              * piece */
+  ferry__spares decoders[2]; /* for zlib and for libzstd */
+  unsigned char *scratch;    /* output buffer of the decoders */
+  unsigned sink_count;
+};
 
 #endif

@@ -2,7 +2,7 @@
  * made on the same host that libcurl connects to. Input that this parser gets
  * wrong in 7.88.1 never reaches it: a reference that is empty or a fragment
  * only, a base with a fragment, hosts after one slash or three. */
-#include "core.h"
+#include "transfer/transfer.h"
 
 #include <locale.h>
 #include <stdlib.h>
@@ -245,7 +245,8 @@ static int assemble(const found *f, const char *local, bool marked,
 
   url->is_local = local != NULL;
 
-  size_t at = append(url, append(url, 0, f->scheme), local ? "+unix://" : "://");
+  size_t at =
+      append(url, append(url, 0, f->scheme), local ? "+unix://" : "://");
   size_t host_at = at;
   at = append(url, at, local ? local : f->host);
   for (size_t i = host_at; i < at; i++)
@@ -298,8 +299,8 @@ static int resolve(const text *base, const text *reference, ferry_url **out) {
   const char *fragment = reference->fragment;
   if (!fragment && base)
     fragment = base->fragment; /* RFC 9110, 10.2.2 */
-  code = assemble(&parts, local, alone ? base->marked : reference->marked, fragment,
-                  out);
+  code = assemble(&parts, local, alone ? base->marked : reference->marked,
+                  fragment, out);
 done:
   free_found(&parts);
   curl_url_cleanup(url);
