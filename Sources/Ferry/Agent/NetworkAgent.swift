@@ -68,8 +68,8 @@ public final class NetworkAgent: Sendable {
     /// Ends the agent: refuses new runs with `shutdown`, waits up to `grace` for those in flight and their callbacks,
     /// then ends the rest with `shutdown`, and returns when every run has been answered. Within the grace a run goes on
     /// to its last response, redirects, retries and challenges included; the members of groups in flight and the runs
-    /// of a token's refresh may begin. A callback that is still blocked, or stands in
-    /// its queue, when the grace is over comes afterwards.
+    /// of a token's refresh may begin. A refresh of the token that is under way is waited for, too. A callback that is
+    /// still blocked, or stands in its queue, when the grace is over comes afterwards.
     ///
     /// Any number of times, also at once. Cancelling the task that waits ends its patience at once.
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }

@@ -19,6 +19,8 @@ final class AgentCore: TransferReceiver {
         var undelivered = 0
         /// Answered, and their tasks have yet to look whether they go on.
         var undecided = 0
+        /// Refreshes of the token that are under way, also where no run waits for them.
+        var refreshes = 0
         var cancels = CancelLog()
         var isClosed = false
         /// What still runs is being ended.
@@ -85,6 +87,16 @@ final class AgentCore: TransferReceiver {
 
     /// Whether the task at hand refreshes this agent's token: runs in flight wait for what it sends.
     var isRefreshing: Bool { RefreshScope.core == ObjectIdentifier(self) }
+
+    /// A shutdown waits for it within its grace: a refresh may have to store the token that it was given.
+    func refreshBegan() { state.withLock { $0.refreshes += 1 } }
+
+    func refreshEnded() {
+        state.withLock { state in
+            state.refreshes -= 1
+            return state.becameIdle()
+        }.act()
+    }
 
     /// It takes no more runs.
     var isClosed: Bool { state.withLock { $0.isClosed } }

@@ -116,6 +116,9 @@ public protocol Authenticator<Token>: Sendable {
 /// A refresh counts unless it helped: unless the run that started it was then accepted. So a token that expires is
 /// always replaced, however often that is. The fetch of the first token does not count. A run that is refused when the
 /// limit is reached ends with the response it has.
+///
+/// Refreshes of tokens that have expired (``Authenticator/expiration(of:)``) have a limit of their own, of the same
+/// size but at least 1: such a refresh counts if it fails, or if its token has expired when it comes.
 public struct RefreshLimit: Sendable, Hashable {
     /// How many refreshes there may be within ``window``. The default is 3; 0 refreshes no token that is refused.
     public var maxRefreshes: Int
