@@ -167,11 +167,15 @@ public final class RedisCacheStorage: CacheStorage {
         loop.unlink(name) { [loop, counter] outcome in
             guard case .reply(let reply) = outcome, reply.kind == .integer else {
                 if let kind = outcome.fault { counter.count(kind) }
+                loop.owed.leave(name, owed)
                 done?(false)
                 return
             }
-            loop.owed.pay(name, owed)
-            loop.publishRemoval { done?(true) }
+            loop.publishRemoval { outcome in
+                if let kind = outcome.fault { counter.count(kind) }
+                if case .reply = outcome { loop.owed.pay(name, owed) } else { loop.owed.leave(name, owed) }
+                done?(outcome.isCount)
+            }
         }
     }
 
@@ -180,7 +184,11 @@ public final class RedisCacheStorage: CacheStorage {
         let scan = RedisScan(loop, removes: true, patience: .seconds(60)) { [loop, counter] result in
             switch result {
             case .success:
-                loop.publishRemoval { done?(true) }
+                loop.publishRemoval { outcome in
+                    if let kind = outcome.fault { counter.count(kind) }
+                    if case .reply = outcome {} else { loop.owed.leaveUntold() }
+                    done?(outcome.isCount)
+                }
             case .failure(let fault):
                 counter.count(fault.kind)
                 done?(false)
@@ -223,19 +231,22 @@ extension RedisLoop {
     }
 
     /// Notifies the other processes of a removal.
-    func publishRemoval(_ done: @escaping @Sendable () -> Void) {
+    func publishRemoval(_ finish: @escaping @Sendable (RedisCommand.Outcome) -> Void) {
         submit(
             RedisCommand(
                 arguments: ["PUBLISH".bytes, configuration.channel.bytes, removals.sender.bytes], line: .change,
-                patience: configuration.writeTimeout.nanoseconds, finish: { _ in done() }))
+                patience: configuration.writeTimeout.nanoseconds, finish: finish))
     }
 }
 
 extension RedisCommand.Outcome {
-    /// The kind of error; `nil` if the reply is not an error, or the command was not sent.
+    /// A number, as removals and messages are answered.
+    fileprivate var isCount: Bool { if case .reply(let reply) = self { reply.kind == .integer } else { false } }
+
+    /// What went wrong; `nil` where a number came, or the command was not sent.
     fileprivate var fault: CacheFaultKind? {
         switch self {
-        case .reply(let reply): RedisFault(reply)?.kind ?? .damaged
+        case .reply(let reply): reply.kind == .integer ? nil : RedisFault(reply)?.kind ?? .damaged
         case .failed(let kind): kind
         case .refused, .full: nil
         }

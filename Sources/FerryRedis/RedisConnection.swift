@@ -37,10 +37,25 @@ final class RedisConnection: @unchecked Sendable {
         let flags = fcntl(made.pointee.fd, F_GETFL)
         _ = fcntl(made.pointee.fd, F_SETFL, flags | O_NONBLOCK)
         _ = fcntl(made.pointee.fd, F_SETFD, FD_CLOEXEC)
+        if case .host = configuration.address { Self.keepAlive(made.pointee.fd) }
         made.pointee.reader.pointee.fn = RedisReply.functions.pointer
     }
 
     deinit { redisFree(context) }
+
+    /// Has the system find out whether the server is still there. Whoever waits for removals sends nothing by itself:
+    /// without this it would not notice that a firewall has forgotten the connection, and hear nothing any more.
+    private static func keepAlive(_ descriptor: Int32) {
+        func set(_ level: Int32, _ option: Int32, _ value: Int32) {
+            withUnsafeBytes(of: value) {
+                _ = setsockopt(descriptor, level, option, $0.baseAddress, socklen_t($0.count))
+            }
+        }
+        set(SOL_SOCKET, SO_KEEPALIVE, 1)
+        set(Int32(IPPROTO_TCP), TCP_KEEPIDLE, 15)
+        set(Int32(IPPROTO_TCP), TCP_KEEPINTVL, 5)
+        set(Int32(IPPROTO_TCP), TCP_KEEPCNT, 3)
+    }
 
     var descriptor: Int32 { context.pointee.fd }
 

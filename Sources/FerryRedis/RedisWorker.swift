@@ -28,10 +28,13 @@ final class RedisWorker {
     /// Nothing has to be looked after before this.
     private var nextDeadline = UInt64.max
     private var closeTime: UInt64?
+    /// Removals that Redis has not heard of are not tried again before this, as long as the connection lasts.
+    private var nextMakeUp: UInt64 = 0
     private var subscription: RedisSubscription
 
     /// More is not sent ahead, so that a look does not wait behind all that is to be written.
     private static let mostUnsent = 256 << 10
+    private static let makeUpPause: UInt64 = 1_000_000_000
 
     init(_ loop: RedisLoop) {
         self.loop = loop
@@ -104,22 +107,25 @@ final class RedisWorker {
                     try made.append(command)
                     sent.append(Sent(finish: nil, deadline: .max, time: now, isLogin: true))
                 }
-                for (name, number) in loop.owed.all { try pay(name, number, by: made) }
+                try makeUp(by: made)
             } catch {
                 lost(error)
             }
         }
     }
 
-    private func pay(_ name: String, _ number: UInt64, by connection: RedisConnection) throws(RedisFault) {
-        try connection.append(["UNLINK".bytes, name.bytes])
-        let owed = loop.owed
-        sent.append(
-            Sent(
-                finish: { outcome in
-                    if case .reply(let reply) = outcome, reply.kind == .integer { owed.pay(name, number) }
-                },
-                deadline: .max, time: monotonicTime()))
+    /// Removes what Redis has not removed before, and tells the others, who may have it in memory.
+    private func makeUp(by connection: RedisConnection) throws(RedisFault) {
+        guard let debt = loop.owed.takeLeft() else { return }
+        let now = monotonicTime()
+        nextMakeUp = now &+ Self.makeUpPause
+        // First all that wait, so that none is forgotten where a command cannot be appended.
+        for (name, number) in debt.names {
+            sent.append(Sent(finish: { debt.remove(name, number, $0) }, deadline: .max, time: now))
+        }
+        sent.append(Sent(finish: { debt.tell($0) }, deadline: .max, time: now))
+        for (name, _) in debt.names { try connection.append(["UNLINK".bytes, name.bytes]) }
+        try connection.append(["PUBLISH".bytes, configuration.channel.bytes, loop.removals.sender.bytes])
     }
 
     /// The connection has been lost or could not be established; those that wait for it end.
@@ -152,6 +158,7 @@ final class RedisWorker {
     private func send() {
         guard let connection else { return }
         do throws(RedisFault) {
+            if loop.owed.hasLeft, !loop.isPaused, monotonicTime() >= nextMakeUp { try makeUp(by: connection) }
             while let item = looks.popFirst() { try send(item, by: connection) }
             while connection.unsent < Self.mostUnsent, let item = changes.popFirst() { try send(item, by: connection) }
             if connection.unsent > 0 { try connection.send() }
@@ -178,7 +185,8 @@ final class RedisWorker {
             descriptors.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
         }
         let now = monotonicTime()
-        let end = min(nextDeadline, connection == nil ? .max : subscription.nextTime ?? .max)
+        var end = min(nextDeadline, connection == nil ? .max : subscription.nextTime ?? .max)
+        if connection != nil, loop.owed.hasLeft, !loop.isPaused { end = min(end, nextMakeUp) }
         // Rounded up, so that it is over when the thread is back.
         let time = end == .max ? -1 : Int32(clamping: end > now ? (end - now + 999_999) / 1_000_000 : 0)
         guard poll(&descriptors, nfds_t(descriptors.count), time) > 0 else { return }

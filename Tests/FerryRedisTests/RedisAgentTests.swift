@@ -1,3 +1,4 @@
+import Dispatch
 import Ferry
 import FerryRedis
 import FerryTesting
@@ -13,6 +14,7 @@ import Testing
         var method = HTTPMethod.get
         var cachePolicy = CachePolicy.timeToLive(.seconds(60), write: .synchronous)
         var headers = Headers()
+        var cacheMode = CacheMode.cacheElseNetwork
     }
 
     /// Without the cache in memory: every hit comes from Redis.
@@ -118,6 +120,90 @@ import Testing
         server.stop()
     }
 
+    /// Until nobody has a lease, or for long enough.
+    private func hasNoLease() async -> Bool {
+        for _ in 0..<10_000 {
+            if !server.names.contains(where: { $0.hasPrefix("ferry:lease:") }) { return true }
+            try? await Task.sleep(for: .milliseconds(1))
+        }
+        return false
+    }
+
+    @Test func aLeaseThatComesWhenItsRunIsOverIsGivenBack() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        server.script { words in
+            if words.contains("NX") { gate.wait() }
+            return .honest
+        }
+        let agent = agent(counting()) { $0.lease = .seconds(1000) }
+        let run = Task { try await agent.send(Page()) }
+        while !server.commands.contains(where: { $0.contains("NX") }) { await Task.yield() }
+        run.cancel()
+        await #expect(throws: RequestError.self) { try await run.value }
+        gate.signal()
+        while !server.names.contains(where: { $0.hasPrefix("ferry:lease:") }) && server.count("EVAL") == 0 {
+            await Task.yield()
+        }
+        #expect(await hasNoLease())
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func aStaleResponseInThePlaceOfAFaultEndsTheLease() async throws {
+        let stub = StubTransport { request in
+            request.number == 1 ? .response(body: "x") : .response(status: 500, headers: Headers(), body: "")
+        }
+        let agent = agent(stub) { $0.lease = .seconds(1000) }
+        let page = Page(
+            cachePolicy: .timeToLive(.microseconds(1), write: .synchronous),
+            cacheMode: .cacheElseNetwork(staleIfError: .seconds(1000)))
+        #expect(try await agent.send(page).isFromCache == false)
+        #expect(try await agent.send(page).isFromCache)
+        #expect(stub.requests.count == 2 && server.count("EVAL") >= 1)
+        #expect(await hasNoLease())
+        await agent.shutdown()
+        server.stop()
+    }
+
+    private struct Blocking: Request {
+        let entered = DispatchSemaphore(value: 0)
+        let gate = DispatchSemaphore(value: 0)
+        var path: String { "/blocking" }
+        func value(from response: Response) throws -> Response {
+            entered.signal()
+            gate.wait()
+            return response
+        }
+    }
+
+    @Test func aRunThatIsCancelledWithItsResponseEndsTheLease() async throws {
+        let stub = StubTransport { $0.url.hasSuffix("/blocking") ? .response() : .hold }
+        let agent = agent(stub) { $0.lease = .seconds(1000) }
+        let (end, ended) = AsyncStream.makeStream(of: RequestError.Code?.self)
+        let task = agent.start(Page()) { result in
+            switch result {
+            case .success: ended.yield(nil)
+            case .failure(let error): ended.yield(error.code)
+            }
+        }
+        await stub.waitForHeld(1)
+        // From here on nobody looks at responses.
+        let blocking = Blocking()
+        agent.start(blocking) { _ in }
+        await Task.detached { blocking.entered.waitUntilSignalled() }.value
+        stub.releaseAll()
+        while task.state != .finishing { await Task.yield() }
+        task.cancel()
+        blocking.gate.signal()
+        for await code in end {
+            #expect(code == .cancelled)
+            break
+        }
+        #expect(await hasNoLease())
+        await agent.shutdown()
+        server.stop()
+    }
+
     @Test func aRunThatWaitsKeepsToItsDeadline() async throws {
         struct Urgent: Request {
             typealias Value = String
@@ -133,4 +219,9 @@ import Testing
         await agent.shutdown()
         server.stop()
     }
+}
+
+extension DispatchSemaphore {
+    /// In a thread that may be blocked.
+    fileprivate func waitUntilSignalled() { wait() }
 }

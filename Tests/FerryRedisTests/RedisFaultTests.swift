@@ -1,3 +1,4 @@
+import Dispatch
 import FerryCache
 import FerryRedis
 import Synchronization
@@ -193,5 +194,52 @@ import Testing
         #expect(await storage.byte(key(0)) == 9)
         await storage.close()
         next.stop()
+    }
+
+    /// Redis hangs for a while, and takes the same connections up again.
+    @Test func aRemovalThatWasNotSentIsMadeUpForOnTheSameConnection() async {
+        let (storage, other) = (
+            RedisCacheStorage(
+                patient(server.path) { ($0.timeout, $0.maxFailures, $0.pause) = (.milliseconds(50), 1, .seconds(1)) }),
+            RedisCacheStorage(patient(server.path))
+        )
+        #expect(await storage.write(entry(7), under: key(0)))
+        #expect(await other.byte(key(0)) == 7)
+        // Of its own subscription.
+        #expect(await other.hears())
+        let gate = DispatchSemaphore(value: 0)
+        server.script { words in
+            if words[0] == "GET", words[1].hasSuffix(key(9).name) { gate.wait() }
+            return .honest
+        }
+        #expect(await storage.absence(key(9)) == .unavailable)
+        #expect(await !storage.remove(key(0)))
+        #expect(server.count("UNLINK") == 0)
+        gate.signal()
+        while await storage.absence(key(2)) != .notFound {}
+        #expect(await other.hears())
+        #expect(server.names.isEmpty)
+        #expect(server.count("SUBSCRIBE") == 2)
+        // It is paid.
+        #expect(await storage.write(entry(9), under: key(0)))
+        #expect(await storage.byte(key(0)) == 9)
+        await storage.close()
+        await other.close()
+        server.stop()
+    }
+
+    @Test func aRemovalThatOthersWereNotToldOfIsTold() async {
+        let (storage, other) = (RedisCacheStorage(patient(server.path)), RedisCacheStorage(patient(server.path)))
+        #expect(await storage.write(entry(7), under: key(0)))
+        #expect(await other.byte(key(0)) == 7)
+        #expect(await other.hears())
+        server.script { $0[0] == "PUBLISH" ? .close : .honest }
+        #expect(await !storage.remove(key(0)))
+        server.script { _ in .honest }
+        #expect(await storage.absence(key(1)) == .notFound)
+        #expect(await other.hears())
+        await storage.close()
+        await other.close()
+        server.stop()
     }
 }

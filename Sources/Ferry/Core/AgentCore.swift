@@ -19,6 +19,8 @@ final class AgentCore: TransferReceiver {
         var undelivered = 0
         /// Runs with a response whose task has not yet decided whether to continue.
         var undecided = 0
+        /// Refreshes of the token that are under way, also where no run waits for them.
+        var refreshes = 0
         var cancels = CancelLog()
         var isClosed = false
         /// The runs that are still active are being ended.
@@ -86,6 +88,16 @@ final class AgentCore: TransferReceiver {
 
     /// Whether the current task refreshes this agent's token. Active runs wait for the requests of such a task.
     var isRefreshing: Bool { RefreshScope.core == ObjectIdentifier(self) }
+
+    /// A shutdown waits for it within its grace: a refresh may have to store the token that it was given.
+    func refreshBegan() { state.withLock { $0.refreshes += 1 } }
+
+    func refreshEnded() {
+        state.withLock { state in
+            state.refreshes -= 1
+            return state.becameIdle()
+        }.act()
+    }
 
     /// Whether new runs are refused.
     var isClosed: Bool { state.withLock { $0.isClosed } }

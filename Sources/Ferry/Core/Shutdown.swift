@@ -32,7 +32,7 @@ extension AgentCore.State {
         action.keep = keep.take()
         if waiters.isEmpty { return action }
         waiters.removeAll { waiter in
-            guard (undelivered == 0 && undecided == 0 && groups.isEmpty) || waiter.isOver,
+            guard (undelivered == 0 && undecided == 0 && refreshes == 0 && groups.isEmpty) || waiter.isOver,
                 let continuation = waiter.continuation.take()
             else { return false }
             action.waiters.append(continuation)

@@ -1,6 +1,7 @@
 import Dispatch
 import FerryCache
 import FerryTransport
+import Synchronization
 
 extension CacheStage {
     /// Whether a run can use a stored response.
@@ -202,8 +203,7 @@ extension CacheStage {
         let end = ContinuousClock.now + min(time, .seconds(3600))
         var pause = Self.shortestPause
         while true {
-            let granted = await control.wait(until: call.end) { cache.lease(plan.key, $0) }
-            guard let granted else { return .refused(control.overdue(url: call.url)) }
+            guard let granted = await lease(plan, cache, control, until: call.end) else { return .refused(control.overdue(url: call.url)) }
             // The previous holder may have stored it since this run looked.
             switch await find(for: call.request, plan, control, until: call.end) {
             case .verdict(.fresh(let stored, let trace), _):
@@ -221,6 +221,31 @@ extension CacheStage {
             if isOver == nil { return .refused(control.overdue(url: call.url)) }
             pause = min(pause * 2, Self.longestPause)
         }
+    }
+
+    /// Asks for the lease. `nil` where the run was ended before the storage has answered: what that grants later is
+    /// nobody's, and is given back.
+    private func lease(
+        _ plan: CachePlan, _ cache: ResponseCache, _ control: RunControl, until deadline: ContinuousClock.Instant?
+    ) async -> Bool? {
+        let claim = Mutex((isGranted: false, isGivenUp: false))
+        let granted = await control.wait(until: deadline) { done in
+            cache.lease(plan.key) { isGranted in
+                let isLate = claim.withLock { claim in
+                    claim.isGranted = isGranted
+                    return claim.isGivenUp
+                }
+                if isGranted && isLate { cache.endLease(plan.key) }
+                done(isGranted)
+            }
+        }
+        if granted != nil { return granted }
+        let wasGranted = claim.withLock { claim in
+            claim.isGivenUp = true
+            return claim.isGranted
+        }
+        if wasGranted { cache.endLease(plan.key) }
+        return nil
     }
 
     /// The minimum time between two checks whether the other has finished, in milliseconds.

@@ -165,8 +165,9 @@ struct CacheStage: Sendable {
         // The user may log out while the transfer is active.
         let hadCookies = plan != nil && core.hasCookies
         let fetched = await fetch(call, control)
-        if let plan, !fetched.isArrival { core.cache?.endLease(plan.key) }
-        if let past, past.time <= mode.staleIfError, fetched.isServersFault {
+        let standIn = past.flatMap { $0.time <= mode.staleIfError && fetched.isServersFault ? $0 : nil }
+        if let plan, !fetched.isArrival || standIn != nil { core.cache?.endLease(plan.key) }
+        if let past = standIn {
             core.cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
             return past.answer
         }
@@ -226,7 +227,13 @@ struct CacheStage: Sendable {
     /// arrived.
     func write(_ kept: KeptResponse, _ control: RunControl, until deadline: ContinuousClock.Instant?) async {
         guard let cache = core.cache, let plan else { return }
-        _ = await control.wait(until: deadline) { cache.keep(kept, under: plan.key, $0) }
+        let isWritten: Bool? = await control.wait(until: deadline) { cache.keep(kept, under: plan.key, $0) }
+        if isWritten == nil { cache.endLease(plan.key) }
+    }
+
+    /// The run was cancelled on its way to a look at this answer.
+    func drop(_ answer: Answer) {
+        if let plan, answer.isArrival, !answer.isHit { core.cache?.endLease(plan.key) }
     }
 }
 

@@ -117,6 +117,9 @@ public protocol Authenticator<Token>: Sendable {
 /// always replaced, however often that happens. Getting the first token does not count. A run that is refused after the
 /// limit was reached ends with the response it has.
 /// limit is reached ends with the response it has.
+///
+/// Refreshes of tokens that have expired (``Authenticator/expiration(of:)``) have a limit of their own, of the same
+/// size but at least 1: such a refresh counts if it fails, or if its token has expired when it comes.
 public struct RefreshLimit: Sendable, Hashable {
     /// The maximum number of refreshes within ``window``. The default is 3; with 0, no refused token is refreshed.
     public var maxRefreshes: Int

@@ -59,6 +59,8 @@ struct RefreshMachine: Sendable {
     private let limit: RefreshLimit
     /// Refreshes of refused tokens that have not helped, with their start times.
     private var unproven: [(number: UInt64, time: Instant)] = []
+    /// The same for tokens that had expired: the refreshes that have not brought a token that lasts.
+    private var unlasting: [(number: UInt64, time: Instant)] = []
     /// Resources that have refused the current token to a run that was sent again with it.
     private var refusing: Set<Int> = []
     /// When that token was last accepted.
@@ -106,7 +108,11 @@ struct RefreshMachine: Sendable {
             return .wait
         }
         if isOver {
-            if !mayRefresh(now) { return .send(generation: generation) }
+            // A refresh of a token that has expired is none of a token that was refused, of which 0 may be allowed.
+            guard
+                Self.isAllowed(
+                    &unlasting, refreshes + 1, atMost: max(limit.maxRefreshes, 1), within: limit.window, now)
+            else { return .send(generation: generation) }
             keep(run, wasSent: false)
             return begin()
         }
@@ -116,14 +122,17 @@ struct RefreshMachine: Sendable {
         return begin(isEarly: true)
     }
 
-    /// A refresh of an expiring token has delivered one that does not expire.
-    mutating func proved(_ number: UInt64) { unproven.removeAll { $0.number == number } }
+    /// The token of a refresh has not expired when it comes. That says nothing of whether servers accept it.
+    mutating func lasts(_ number: UInt64) { unlasting.removeAll { $0.number == number } }
 
-    /// Whether the limit allows a refresh, which is then counted.
-    private mutating func mayRefresh(_ now: Instant) -> Bool {
-        unproven.removeAll { [limit] in now - $0.time >= limit.window }
-        if unproven.count >= limit.maxRefreshes { return false }
-        unproven.append((refreshes + 1, now))
+    /// Whether there may be another one of those that are counted; then that is, too.
+    private static func isAllowed(
+        _ counted: inout [(number: UInt64, time: Instant)], _ number: UInt64, atMost most: Int, within time: Duration,
+        _ now: Instant
+    ) -> Bool {
+        counted.removeAll { now - $0.time >= time }
+        if counted.count >= most { return false }
+        counted.append((number, now))
         return true
     }
 
@@ -141,7 +150,8 @@ struct RefreshMachine: Sendable {
             if sent >= renewed, refusing.count < Self.mostResources { refusing.insert(resource) }
             return .giveUp
         }
-        if underWay != nil {
+        // The token in use may be good while its successor is fetched: a run that had an older one does not wait.
+        if underWay != nil && !(isEarly && sent < renewed) {
             if !waits { return .giveUp }
             keep(run, wasSent: true)
             return .wait
@@ -149,7 +159,9 @@ struct RefreshMachine: Sendable {
         if sent < renewed { return .replay(generation: generation) }
         if sent < generation { return .giveUp }
         if refusing.contains(resource), let accepted, now - accepted < Self.trust { return .giveUp }
-        if !mayRefresh(now) { return .giveUp }
+        guard Self.isAllowed(&unproven, refreshes + 1, atMost: limit.maxRefreshes, within: limit.window, now) else {
+            return .giveUp
+        }
         if waits { keep(run, wasSent: true) }
         return begin()
     }
@@ -165,7 +177,7 @@ struct RefreshMachine: Sendable {
     mutating func accepted(generation sent: UInt64, after number: UInt64?, now: Instant = .now) {
         guard sent >= renewed else { return }
         accepted = now
-        if let number, number == renewal { proved(number) }
+        if let number, number == renewal { unproven.removeAll { $0.number == number } }
     }
 
     /// The refresh with this number has delivered a token. Returns all waiting runs in order of arrival. A refresh that

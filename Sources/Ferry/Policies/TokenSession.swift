@@ -184,7 +184,9 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
 
     private func start(_ number: UInt64) {
         let agent = NetworkAgent(core)
+        core.refreshBegan()
         let task = Task.detached { [self] in
+            defer { agent.core.refreshEnded() }
             await RefreshScope.$core.withValue(ObjectIdentifier(agent.core)) {
                 let old = state.withLock { $0.token }
                 do {
@@ -211,7 +213,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
                 let released = state.machine.refreshed(number)
                 state.take(token, until: expiration, lead: lead, isNew: true)
                 if let expiry = state.expiry, expiry > Date.now.timeIntervalSinceReferenceDate {
-                    state.machine.proved(number)
+                    state.machine.lasts(number)
                 }
                 return state.release(released, nil)
             case .failure(let error):

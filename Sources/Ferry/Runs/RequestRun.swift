@@ -146,6 +146,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     override func fail(_ error: RequestError, _ answer: Answer) {
+        if reply == nil, let caching, caching.made == nil { caching.stage.drop(answer) }
         request.failurePreprocessor(error)
         reply = .failure(error)
     }

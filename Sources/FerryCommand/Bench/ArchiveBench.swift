@@ -25,7 +25,7 @@ enum ArchiveBench {
         // The file has an entry for each redirect that was followed.
         plan.order.configuration.redirectPolicy = .none
         plan.bodies = .none
-        let archive = try ArchiveLoad(contentsOf: path, plan.order)
+        let archive = try ArchiveLoad(contentsOf: path, plan.order, isPaced: isPaced)
         plan.requests = archive.entries.count
         plan.duration = nil
         raiseDescriptorLimit()
@@ -88,8 +88,8 @@ struct ArchiveLoad: Sendable {
     /// The entries, in the order of their times.
     let entries: [Entry]
 
-    /// Reads the file. Throws an error with the number of the entry, from 1, if a request is invalid.
-    init(contentsOf path: String, _ order: BenchOrder) throws {
+    /// Throws, with the number of the entry, the first being 1, what cannot be sent, or not at its time if it `isPaced`.
+    init(contentsOf path: String, _ order: BenchOrder, isPaced: Bool) throws {
         self.path = path
         let archive: HTTPArchive
         do {
@@ -117,7 +117,10 @@ struct ArchiveLoad: Sendable {
             if let data = entry.request.postData {
                 if let bytes = data.bytes {
                     request.body = .bytes(bytes)
-                } else if data._encoding != nil || entry.request.bodySize ?? 0 > 0 {
+                } else if data._encoding != nil || entry.request.bodySize ?? -1 > 0
+                    || (entry.request.bodySize ?? -1 < 0 && !data.mimeType.isEmpty)
+                {
+                    // Without a size a media type says that there was one.
                     throw fault("the file does not have its body")
                 }
             }
@@ -130,10 +133,19 @@ struct ArchiveLoad: Sendable {
             found.append((date, request))
         }
         let first = found.map(\.date).min() ?? .now
+        if isPaced, let late = found.firstIndex(where: { $0.date.timeIntervalSince(first) > Self.longest }) {
+            let time = archive.entries[late].startedDateTime
+            throw InputError(
+                "\(path): entry \(late + 1): startedDateTime '\(time)' is more than a year after the first; "
+                    + "--unpaced does not go by it")
+        }
         entries = found.map { entry in
             Entry(time: wholeNumber(entry.date.timeIntervalSince(first) * 1e9), request: entry.request)
         }.sorted { $0.time < $1.time }
     }
+
+    /// Seconds between the first and the last entry: a year. A date that is that far off is a mistake.
+    private static let longest = 31_536_000.0
 
     /// Whether the client sets the field itself, or HTTP/1.1 has no such field (`:authority`).
     private static func isOwn(_ name: String) -> Bool {
@@ -173,7 +185,7 @@ struct ArchiveLoad: Sendable {
                 if due > now { try? await Task.sleep(for: .nanoseconds(Int64(clamping: due - now))) }
                 if Task.isCancelled { return }
                 group.addTask {
-                    recorder.recordLateness(monotonicNanoseconds() - due, stripe: 0)
+                    recorder.recordLateness(Self.time(since: due), stripe: 0)
                     await Self.send(entry.request, since: due, by: agent, recorder)
                 }
             }
@@ -193,15 +205,21 @@ struct ArchiveLoad: Sendable {
         }
     }
 
+    /// The clock that sleeps may be ahead of this one, as behind a suspend of the machine.
+    private static func time(since start: UInt64) -> UInt64 {
+        let now = monotonicNanoseconds()
+        return now > start ? now - start : 0
+    }
+
     private static func send(
         _ request: BenchRequest, since start: UInt64, by agent: NetworkAgent, _ recorder: BenchRecorder
     ) async {
         do throws(RequestError) {
             let response = try await agent.send(request).response
-            recorder.record(response, nanoseconds: monotonicNanoseconds() - start, stripe: 0)
+            recorder.record(response, nanoseconds: time(since: start), stripe: 0)
         } catch {
             if error.code == .cancelled {
-                recorder.recordUnanswered(monotonicNanoseconds() - start, stripe: 0)
+                recorder.recordUnanswered(time(since: start), stripe: 0)
             } else {
                 recorder.record(error, stripe: 0)
             }

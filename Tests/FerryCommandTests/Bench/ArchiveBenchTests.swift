@@ -75,9 +75,29 @@ import Testing
         let unnamed = try said(file(good, good, good.replacing(#""method": "GET", "#, with: "")))
         #expect(unnamed.contains("FILE: entry 3: missing request.method"), "\(unnamed)")
         #expect(try said(file(entry("ftp://h/", at: 0))).contains("FILE: entry 1: "))
+        for year in ["0001", "2020"] {
+            #expect(
+                try said(file(good, good.replacing("2026-", with: year + "-")))
+                    .contains("FILE: entry 1: startedDateTime '2026-01-01T12:00:00.000Z' is more than a year after"))
+        }
+        let form = #", "postData": {"mimeType": "application/x-www-form-urlencoded", "params": []}"#
+        for size in ["", #", "bodySize": -1"#, #", "bodySize": 3"#] {
+            #expect(
+                try said(file(entry("http://127.0.0.1:1/", at: 0, method: "POST", more: form + size)))
+                    .contains("FILE: entry 1: its body is not in the file"))
+        }
         #expect(try said(file()).contains("FILE: has no entries"))
         #expect(try said(TemporaryFile(Array("{".utf8))).contains("FILE: is not JSON"))
         #expect(try said(TemporaryFile(Array("{}".utf8))).contains("FILE: missing log"))
+    }
+
+    @Test func unpacedADateOfAnotherAgeDoesNotMatter() async throws {
+        try await withLoopbackServer { server in
+            let good = entry(server.baseURL + "/hello", at: 0)
+            let end = try end(file(good, good.replacing("2026-", with: "0001-")), "--unpaced")
+            #expect(end.code == 0, "\(end.output)")
+            #expect(server.requestCount == 2)
+        }
     }
 
     @Test func whatDoesNotGoWithItIsSaid() async throws {

@@ -397,8 +397,46 @@ import Testing
         let later = machine.expiring(4, isOver: true, now: now + .seconds(60))
         #expect(later == .startRefresh(3))
         _ = machine.refreshed(3)
-        machine.proved(3)
+        machine.lasts(3)
         let next = (5...6).map { machine.expiring($0, isOver: false, now: now + .seconds(61)) }
         #expect(next == [.startRefresh(4), .send(generation: 3)])
+    }
+
+    @Test func aTokenThatLastsIsNotYetOneThatIsAccepted() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: 2, window: .seconds(60)))
+        for number in UInt64(1)...2 {
+            let action = unauthorized(&machine, number, generation: number - 1)
+            #expect(action == .startRefresh(number))
+            _ = machine.refreshed(number)
+            machine.lasts(number)
+        }
+        let third = unauthorized(&machine, 3, generation: 2)
+        #expect(third == .giveUp)
+    }
+
+    @Test func anExpiredTokenIsReplacedWhereNoRefusedOneIs() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: 0))
+        let refused = unauthorized(&machine, 1)
+        let expired = machine.expiring(2, isOver: true)
+        #expect([refused, expired] == [.giveUp, .startRefresh(1)])
+    }
+
+    @Test func refusalsOfOneKindDoNotCountForTheOther() {
+        var machine = RefreshMachine(RefreshLimit(maxRefreshes: 1, window: .seconds(60)))
+        let now = ContinuousClock.now
+        let refused = machine.unauthorized(1, generation: 0, wasReplayed: false, isRefresh: false, now: now)
+        _ = machine.refreshed(1)
+        let expired = machine.expiring(2, isOver: true, now: now)
+        #expect([refused, expired] == [.startRefresh(1), .startRefresh(2)])
+    }
+
+    @Test func oldNewsDoesNotWaitForTheSuccessorOfATokenThatIsGood() {
+        var machine = RefreshMachine()
+        _ = unauthorized(&machine, 1)
+        _ = machine.refreshed(1)
+        _ = machine.expiring(2, isOver: false)
+        let old = unauthorized(&machine, 3, generation: 0)
+        let fresh = unauthorized(&machine, 4, generation: 1)
+        #expect([old, fresh] == [.replay(generation: 1), .wait])
     }
 }

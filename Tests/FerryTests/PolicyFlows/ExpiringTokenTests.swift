@@ -26,6 +26,15 @@ import Testing
         func expiration(of token: Token) -> Date? { token.expiration }
     }
 
+    private final class Flag: Sendable {
+        private let state = Mutex(false)
+
+        var isSet: Bool {
+            get { state.withLock { $0 } }
+            set { state.withLock { $0 = newValue } }
+        }
+    }
+
     private func token(_ text: String, in seconds: Double) -> Expiring.Token {
         Expiring.Token(text: text, expiration: Date.now.addingTimeInterval(seconds))
     }
@@ -114,6 +123,62 @@ import Testing
             #expect(sent(server) == Array(repeating: "short", count: 5))
         }
         #expect(fetches.withLock { $0 } == 1)
+    }
+
+    @Test func oneThatLastsAndIsRefusedAllTheSameIsReplacedWithinTheLimit() async throws {
+        let fetches = Mutex(0)
+        let authenticator = Expiring(token: token("first", in: 3600)) { [self] in
+            fetches.withLock { $0 += 1 }
+            return token("next", in: 3600)
+        }
+        try await with(authenticator, limit: RefreshLimit(maxRefreshes: 2, window: .seconds(3600))) { server, agent in
+            server.handle("/data") { _ in LoopbackResponse(status: 401) }
+            for _ in 0..<6 {
+                let error = await #expect(throws: RequestError.self) { try await agent.get("/data") }
+                #expect(error?.code == .invalidStatusCode(401))
+            }
+        }
+        #expect(fetches.withLock { $0 } == 2)
+    }
+
+    @Test func whatARefreshStoresIsStoredBeforeTheShutdownIsOver() async throws {
+        let gate = Gate()
+        let isStored = Flag()
+        let isOver = Flag()
+        let fresh = token("new", in: 3600)
+        let authenticator = Expiring(token: token("old", in: 20)) {
+            await gate.pass()
+            isStored.isSet = true
+            return fresh
+        }
+        try await with(authenticator) { _, agent in
+            _ = try await agent.get("/hello")
+            #expect(await eventually(within: .seconds(20)) { gate.arrived == 1 })
+            let shutdown = Task {
+                await agent.shutdown(grace: .seconds(3600))
+                isOver.isSet = true
+                return isStored.isSet
+            }
+            #expect(await eventually(within: .seconds(20)) { agent.core.isClosed })
+            #expect(await !eventually(within: .milliseconds(100)) { isOver.isSet })
+            gate.open()
+            #expect(await shutdown.value)
+        }
+    }
+
+    @Test func aRefreshThatHangsIsCancelledWithTheGrace() async throws {
+        let wasCancelled = Gate()
+        let fresh = token("new", in: 3600)
+        let authenticator = Expiring(token: token("old", in: 20)) {
+            try? await Task.sleep(for: .seconds(3600))
+            if Task.isCancelled { wasCancelled.open() }
+            return fresh
+        }
+        try await with(authenticator) { _, agent in
+            _ = try await agent.get("/hello")
+            await agent.shutdown(grace: .milliseconds(10))
+            await wasCancelled.pass()
+        }
     }
 
     @Test func oneThatExpiresAndIsRefusedMeanwhileIsReplacedOnce() async throws {
