@@ -122,6 +122,10 @@ long parts_resident_pages(const char *_Nonnull bytes, size_t length);
  * is no loop's makes so many of its own. */
 bool parts_blocks_stay_for_loops(unsigned made_between);
 
+/* Whether a block that grows from one byte to `most` in steps that double keeps
+ * its bytes, and leaves none behind. */
+bool parts_block_keeps_its_bytes(size_t most);
+
 /* How a transfer has ended; `flags` are those of its result. */
 typedef struct parts_transfer {
   unsigned finished; /* results that came */
