@@ -61,3 +61,26 @@ bool parts_blocks_stay_for_loops(unsigned made_between) {
   ferry__pool_close(&pool);
   return stay;
 }
+
+bool parts_block_keeps_its_bytes(size_t most) {
+  ferry__pool pool = {0};
+  size_t capacity = 0, used = 0;
+  unsigned char *bytes = NULL;
+  bool keeps = true;
+  while (used < most && keeps) {
+    unsigned char *larger =
+        ferry__pool_grow(&pool, bytes, used, used * 2 + 1, &capacity);
+    keeps = larger && capacity > used;
+    if (!larger)
+      break;
+    bytes = larger;
+    for (size_t i = 0; i < used && keeps; i++)
+      keeps = bytes[i] == (unsigned char)(i * 31 >> 3);
+    for (; used < capacity; used++)
+      bytes[used] = (unsigned char)(used * 31 >> 3);
+  }
+  if (bytes)
+    ferry__pool_give(&pool, bytes);
+  ferry__pool_close(&pool);
+  return keeps;
+}

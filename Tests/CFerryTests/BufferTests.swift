@@ -66,5 +66,10 @@ extension CoreTests {
             #expect(parts_blocks_stay_for_loops(0))
             #expect(parts_blocks_stay_for_loops(100))
         }
+
+        /// Of a large block the system may move the pages.
+        @Test(arguments: [1, 1000, 1 << 20, 16 << 20]) func aBlockThatGrowsKeepsItsBytes(_ most: Int) {
+            #expect(parts_block_keeps_its_bytes(most))
+        }
     }
 }

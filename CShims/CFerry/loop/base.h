@@ -85,6 +85,11 @@ typedef struct ferry__pool {
 void *ferry__pool_take(ferry__pool *pool, size_t size, size_t *capacity);
 /* Gives a block back to this loop's own list. */
 void ferry__pool_give(ferry__pool *pool, void *bytes);
+/* A larger block with the first `used` bytes of another one, which is given
+ * back; `bytes` may be null. Of a large one the system may move the pages. When
+ * it fails, the other block stays as it was. */
+void *ferry__pool_grow(ferry__pool *pool, void *bytes, size_t used,
+                       size_t size, size_t *capacity);
 /* [any thread] The same. On a loop's thread the block comes from that loop.
  * Other threads do not take the blocks that the process keeps for loops. */
 void *ferry__block_make(size_t size, size_t *capacity);

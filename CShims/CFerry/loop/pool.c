@@ -9,6 +9,7 @@
 #include "loop/loop.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct ferry__block {
   ferry__block *next;
@@ -102,6 +103,24 @@ void ferry__pool_give(ferry__pool *pool, void *bytes) {
   block->next = pool->free[class];
   pool->free[class] = block;
   pool->count[class]++;
+}
+
+void *ferry__pool_grow(ferry__pool *pool, void *bytes, size_t used,
+                       size_t size, size_t *capacity) {
+  ferry__block *block = bytes ? (ferry__block *)bytes - 1 : NULL;
+  if (block && block->class == UNPOOLED) {
+    block = realloc(block, size + sizeof *block);
+    if (!block)
+      return NULL;
+    *capacity = size;
+    return block + 1;
+  }
+  void *larger = ferry__pool_take(pool, size, capacity);
+  if (larger && block) {
+    memcpy(larger, bytes, used);
+    ferry__pool_give(pool, bytes);
+  }
+  return larger;
 }
 
 void ferry__block_free(void *bytes) {

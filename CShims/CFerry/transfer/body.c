@@ -145,13 +145,10 @@ bool ferry__body_reserve(ferry_loop *loop, ferry__transfer *t,
   }
   if (want < need)
     want = need;
-  char *bytes = ferry__pool_take(&loop->pool, want, &t->capacity);
+  char *bytes =
+      ferry__pool_grow(&loop->pool, t->bytes, used, want, &t->capacity);
   if (!bytes)
     return fail(t, FERRY_E_MEMORY, 0);
-  if (t->bytes) {
-    memcpy(bytes, t->bytes, used);
-    ferry__pool_give(&loop->pool, t->bytes);
-  }
   t->bytes = bytes;
   return true;
 }

@@ -125,6 +125,10 @@ long parts_resident_pages(const char *_Nonnull bytes, size_t length);
  * without a loop allocates this many. */
 bool parts_blocks_stay_for_loops(unsigned made_between);
 
+/* Whether a block that grows from one byte to `most` in steps that double keeps
+ * its bytes, and leaves none behind. */
+bool parts_block_keeps_its_bytes(size_t most);
+
 /* The outcome of a transfer; `flags` are those of its result. */
 typedef struct parts_transfer {
   unsigned finished; /* number of results */
