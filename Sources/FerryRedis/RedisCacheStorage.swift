@@ -240,10 +240,10 @@ extension RedisLoop {
 }
 
 extension RedisCommand.Outcome {
-    /// A number, as removals and messages are answered.
+    /// Whether the reply is a number, as it is for removals and messages.
     fileprivate var isCount: Bool { if case .reply(let reply) = self { reply.kind == .integer } else { false } }
 
-    /// What went wrong; `nil` where a number came, or the command was not sent.
+    /// The kind of error; `nil` if the reply is a number, or the command was not sent.
     fileprivate var fault: CacheFaultKind? {
         switch self {
         case .reply(let reply): reply.kind == .integer ? nil : RedisFault(reply)?.kind ?? .damaged

@@ -66,15 +66,13 @@ public final class NetworkAgent: Sendable {
     /// returns the next event loop in turn. After a shutdown, jobs run on the global executor.
     public var taskExecutor: any TaskExecutor { core.transport.nextExecutor() ?? globalConcurrentExecutor }
 
-    /// Ends the agent: refuses new runs with `shutdown`, waits up to `grace` for those in flight and their callbacks,
-    /// then ends the rest with `shutdown`, and returns when every run has been answered. Within the grace a run goes on
-    /// to its last response, redirects, retries and challenges included; the members of groups in flight and the runs
-    /// of a token's refresh may begin. A refresh of the token that is under way is waited for, too. A callback that is
-    /// still blocked, or stands in its queue, when the grace is over comes afterwards.
+    /// Shuts the agent down. It refuses new runs with `shutdown`, waits up to `grace` for active runs and their
+    /// callbacks, ends the remaining runs with `shutdown`, and returns when every run has its result. The default grace
+    /// period is 5 seconds.
     ///
     /// Within the grace period active runs continue with their redirects, retries and challenges. Members of active
-    /// groups and the requests of a token refresh may still start. A callback that is blocked or queued when the grace
-    /// period ends is called later.
+    /// groups and the requests of a token refresh may still start. Shutdown also waits for an active token refresh. A
+    /// callback that is blocked or queued when the grace period ends is called later.
     ///
     /// It may be called several times, also concurrently. Cancelling the waiting task ends the grace period at once.
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }

@@ -122,10 +122,10 @@ struct RefreshMachine: Sendable {
         return begin(isEarly: true)
     }
 
-    /// The token of a refresh has not expired when it comes. That says nothing of whether servers accept it.
+    /// A refresh has delivered a token that has not expired. Servers may refuse it all the same.
     mutating func lasts(_ number: UInt64) { unlasting.removeAll { $0.number == number } }
 
-    /// Whether there may be another one of those that are counted; then that is, too.
+    /// Whether the limit allows another refresh, which is then counted.
     private static func isAllowed(
         _ counted: inout [(number: UInt64, time: Instant)], _ number: UInt64, atMost most: Int, within time: Duration,
         _ now: Instant
