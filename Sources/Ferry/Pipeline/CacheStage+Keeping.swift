@@ -203,7 +203,9 @@ extension CacheStage {
         let end = ContinuousClock.now + min(time, .seconds(3600))
         var pause = Self.shortestPause
         while true {
-            guard let granted = await lease(plan, cache, control, until: call.end) else { return .refused(control.overdue(url: call.url)) }
+            guard let granted = await lease(plan, cache, control, until: call.end) else {
+                return .refused(control.overdue(url: call.url))
+            }
             // Whoever had it before may have stored it since this run looked.
             switch await find(for: call.request, plan, control, until: call.end) {
             case .verdict(.fresh(let stored, let trace), _):

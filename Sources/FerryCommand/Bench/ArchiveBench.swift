@@ -86,7 +86,8 @@ struct ArchiveLoad: Sendable {
     /// By their times.
     let entries: [Entry]
 
-    /// Throws, with the number of the entry, the first being 1, what cannot be sent, or not at its time if it `isPaced`.
+    /// Throws, with the number of the entry, the first being 1, what cannot be sent; if it `isPaced` also what cannot
+    /// be sent at its time.
     init(contentsOf path: String, _ order: BenchOrder, isPaced: Bool) throws {
         self.path = path
         let archive: HTTPArchive
