@@ -94,6 +94,9 @@ public struct RunInfo: Sendable, Identifiable {
     public var host: String { HostKey.authority(of: rawURL) }
 
     package var isSecure: Bool { rawURL.hasPrefix("https:") }
+
+    /// Whether this is the URL that the run began with.
+    package func isAbout(_ url: String) -> Bool { rawURL == url }
 }
 
 // All three ways to turn a value into text, as the default of each would show the URL as it was made.
