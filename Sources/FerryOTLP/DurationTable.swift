@@ -46,10 +46,11 @@ final class DurationTable: Sendable {
     func record(_ duration: Duration, of key: Series) {
         let bucket = limits.firstIndex { duration <= $0 } ?? limits.count
         series.withLock { series in
-            let isKnown = series[key] != nil || series.count < maxSeries
-            let count = limits.count + 1
-            let place = isKnown ? key : .overflow
-            series[place, default: Counts(buckets: Array(repeating: 0, count: count))].add(duration, to: bucket)
+            // One look for nearly all: a key has two texts to hash.
+            if let index = series.index(forKey: key) { return series.values[index].add(duration, to: bucket) }
+            let place = series.count < maxSeries ? key : .overflow
+            series[place, default: Counts(buckets: Array(repeating: 0, count: limits.count + 1))]
+                .add(duration, to: bucket)
         }
     }
 

@@ -24,6 +24,8 @@ final class ExportWorker: Sendable {
     let durations: DurationTable
     private let configuration: OTLPConfiguration
     private let resource: OTLPResource
+    /// The same as JSON.
+    private let resourceText: [UInt8]
     private let agent: NetworkAgent
     private let state: Mutex<State>
     private let (stream, jobs) = AsyncStream.makeStream(of: Job.self)
@@ -31,6 +33,8 @@ final class ExportWorker: Sendable {
     init(_ configuration: OTLPConfiguration) {
         self.configuration = configuration
         resource = OTLPResource(configuration)
+        // Texts only, which can always be encoded.
+        resourceText = (try? FerryJSONEncoder().encode(resource)).map { Array($0) } ?? Array("{}".utf8)
         durations = DurationTable(configuration, since: wallClock())
         var network = configuration.network
         network.baseURL = configuration.endpoint
@@ -121,36 +125,44 @@ final class ExportWorker: Sendable {
         return timer
     }
 
-    /// Exports all waiting spans. If an export fails, the rest waits for the next time.
+    /// All that wait now, until an export fails: those behind it stay for the next time. So do runs that end meanwhile:
+    /// under load there are always some, and who waits for this export, or for metrics, would wait for ever.
     private func exportSpans() async {
-        state.withLock { $0.isPending = false }
-        while true {
-            let runs = state.withLock { $0.runs.take(configuration.maxBatch) }
-            if runs.isEmpty { return }
-            let spans = runs.flatMap(\.spans)
-            let answer = await send(OTLPTraces(resource, spans), to: "v1/traces")
+        var left = state.withLock { state in
+            state.isPending = false
+            return state.runs.count
+        }
+        while left > 0 {
+            let most = min(left, max(configuration.maxBatch, 1))
+            let runs = state.withLock { $0.runs.take(most) }
+            left -= runs.count
+            var writer = SpanWriter(resource: resourceText)
+            for run in runs { writer.append(run) }
+            let count = UInt64(writer.count)
+            let answer = await send(.data(writer.finish(), contentType: "application/json"), to: "v1/traces")
             state.withLock { state in
                 guard let answer else {
                     state.statistics.droppedRuns += UInt64(runs.count)
                     return
                 }
-                let rejected = min(answer.rejected("rejectedSpans"), UInt64(spans.count))
+                let rejected = min(answer.rejected("rejectedSpans"), count)
                 state.statistics.rejectedSpans += rejected
-                state.statistics.exportedSpans += UInt64(spans.count) - rejected
+                state.statistics.exportedSpans += count - rejected
             }
             if answer == nil { return }
         }
+        if state.withLock({ $0.runs.isHalfFull }) { exportSpansSoon() }
     }
 
     private func exportMetrics() async {
         state.withLock { $0.areMetricsPending = false }
         let metrics = durations.metrics(at: wallClock())
-        if !metrics.isEmpty { _ = await send(OTLPMetrics(resource, metrics), to: "v1/metrics") }
+        if !metrics.isEmpty { _ = await send(.json(OTLPMetrics(resource, metrics)), to: "v1/metrics") }
     }
 
     /// The collector's response; `nil` if it rejected the export.
-    private func send(_ message: some Encodable & Sendable, to path: String) async -> OTLPAnswer? {
-        var request = HTTPRequest(.post, path, headers: configuration.headers, body: .json(message))
+    private func send(_ body: RequestBody, to path: String) async -> OTLPAnswer? {
+        var request = HTTPRequest(.post, path, headers: configuration.headers, body: body)
         request.deadline = configuration.deadline
         // OTLP specifies exactly these. A repeated export does no harm.
         var policy = RetryPolicy.exponential(maxAttempts: 5)

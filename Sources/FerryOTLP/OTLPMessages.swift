@@ -42,53 +42,6 @@ struct OTLPResource: Encodable, Sendable {
 
 struct OTLPScope: Encodable, Sendable { var name = "ferry" }
 
-// MARK: Traces
-
-struct OTLPTraces: Encodable, Sendable {
-    struct Resource: Encodable, Sendable {
-        let resource: OTLPResource
-        let scopeSpans: [Scope]
-    }
-
-    struct Scope: Encodable, Sendable {
-        let scope: OTLPScope
-        let spans: [OTLPSpan]
-    }
-
-    let resourceSpans: [Resource]
-
-    init(_ resource: OTLPResource, _ spans: [OTLPSpan]) {
-        resourceSpans = [Resource(resource: resource, scopeSpans: [Scope(scope: OTLPScope(), spans: spans)])]
-    }
-}
-
-struct OTLPSpan: Encodable, Sendable {
-    /// The values of the enumeration `SpanKind`.
-    enum Kind: Int, Encodable, Sendable {
-        case `internal` = 1
-        case client = 3
-    }
-
-    struct Status: Encodable, Sendable {
-        /// 0 = not set, 2 = an error.
-        var code = 0
-        var message: String?
-    }
-
-    var traceId: String
-    var spanId: String
-    /// Empty for a root span.
-    var parentSpanId: String
-    var traceState: String?
-    var flags: Int
-    var name: String
-    var kind: Kind
-    var startTimeUnixNano: String
-    var endTimeUnixNano: String
-    var attributes: [OTLPAttribute]
-    var status: Status
-}
-
 // MARK: Metrics
 
 struct OTLPMetrics: Encodable, Sendable {

@@ -88,6 +88,52 @@ struct OTLPExportTests {
         await exporter.shutdown()
     }
 
+    @Test func anExportIsOfTheRunsThatHaveEndedBeforeIt() async throws {
+        let server = try LoopbackServer()
+        let exporter = exporter(server)
+        let count = Mutex(0)
+        // Under load each export finds new runs when it is over.
+        server.handle("POST", "/v1/*") { [weak exporter] _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if number < 20, let exporter { self.end(exporter) }
+            return LoopbackResponse(json: "{}")
+        }
+        end(exporter)
+        await exporter.flush()
+        #expect(server.requestCount == 1)
+        await exporter.flush()
+        #expect(server.requestCount == 2)
+        await exporter.shutdown()
+    }
+
+    /// A run without an attempt is over.
+    private func end(_ exporter: OTLPExporter) {
+        let run = RunInfo(id: 1)
+        exporter.end(exporter.begin(run, below: nil), of: run, .finished(status: 200, isFromCache: false), .init())
+    }
+
+    @Test func aQueueThatIsStillHalfFullBehindAnExportIsExportedAgain() async throws {
+        let server = try LoopbackServer()
+        let exporter = exporter(server) { $0.maxQueuedRuns = 8 }
+        let isFirst = Mutex(true)
+        server.handle("POST", "/v1/*") { [weak exporter] _ in
+            let isFirst = isFirst.withLock { isFirst in
+                defer { isFirst = false }
+                return isFirst
+            }
+            if isFirst, let exporter { for _ in 0..<6 { self.end(exporter) } }
+            return LoopbackResponse(json: "{}")
+        }
+        end(exporter)
+        await exporter.flush()
+        try await server.waitForRequests(2)
+        await exporter.shutdown()
+        #expect(exporter.statistics.figures == statistics(exported: 7))
+    }
+
     @Test func halfAQueueIsExportedAtOnce() async throws {
         let server = try collector([])
         let exporter = exporter(server) { $0.maxQueuedRuns = 8 }

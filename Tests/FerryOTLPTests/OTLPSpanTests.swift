@@ -135,6 +135,29 @@ struct OTLPSpanTests {
         for secret in ["pass-word", "secret-key", "kim"] { #expect(!text.contains(secret)) }
     }
 
+    @Test func whateverATagHoldsIsExportedAsItIs() async throws {
+        let (collector, service) = (try Collector(), try LoopbackServer())
+        let exporter = collector.exporter {
+            $0.serviceName = "the \"shop\""
+            $0.resource = ["team": "a\\b\n"]
+        }
+        let agent = observed(exporter)
+        let tags = [
+            "", "\"quoted\"", "back\\slash / \n\t\u{1}\u{7F}", "ünïcode 🛶", String(repeating: "long", count: 5000),
+        ]
+        for tag in tags {
+            var request = HTTPRequest(.get, service.baseURL + "/hello")
+            request.tag = tag
+            _ = try await agent.send(request)
+        }
+        await exporter.shutdown()
+        let runs = try collector.spans.filter { $0.kind == 1 }
+        #expect(runs.map(\.name) == tags && runs.map { $0["ferry.run.tag"] } == tags)
+        let resource = try collector.documents("traces").first?["resourceSpans"]?[0]?["resource"]
+        #expect(resource.flatMap { attributeValue("service.name", in: $0) } == "the \"shop\"")
+        #expect(resource.flatMap { attributeValue("team", in: $0) } == "a\\b\n")
+    }
+
     @Test func streamsAndCallbacksAreRunsToo() async throws {
         let (collector, service) = (try Collector(), try LoopbackServer())
         let exporter = collector.exporter()

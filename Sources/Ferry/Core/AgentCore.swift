@@ -34,7 +34,7 @@ final class AgentCore: TransferReceiver {
     let configuration: NetworkConfiguration
     let transport: any Transporting
     let builder: RequestBuilder
-    /// The observers of all runs.
+    /// Of all runs, without tracers: those are asked for spans, and told of nothing else.
     let observers: [any RequestObserver]
     /// The first observer that follows runs in a trace.
     let tracer: (any RunTracer)?
@@ -63,8 +63,8 @@ final class AgentCore: TransferReceiver {
         self.configuration = configuration
         self.transport = transport
         builder = RequestBuilder(configuration)
-        observers = configuration.observers
-        tracer = observers.lazy.compactMap { $0 as? any RunTracer }.first
+        observers = configuration.observers.filter { !($0 is any RunTracer) }
+        tracer = configuration.observers.lazy.compactMap { $0 as? any RunTracer }.first
         alwaysNeedsExchange = !configuration.adapters.isEmpty || !configuration.interceptors.isEmpty
         log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.declaredSecrets) }
         retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }

@@ -106,6 +106,9 @@ public struct RunInfo: Sendable, Identifiable {
     public var host: String { HostKey.authority(of: rawURL) }
 
     package var isSecure: Bool { rawURL.hasPrefix("https:") }
+
+    /// Whether this is the URL that the run began with.
+    package func isAbout(_ url: String) -> Bool { rawURL == url }
 }
 
 // All conversions to text are defined here, because the defaults would show the original URL.

@@ -196,6 +196,17 @@ extension TraceContext: CustomStringConvertible {
             return 16
         }
     }
+
+    /// Writes the 16 digits of a number where they are wanted.
+    package static func writeDigits(of number: UInt64, to text: UnsafeMutableBufferPointer<UInt8>) {
+        write(number, to: text, at: 0)
+    }
+
+    /// Writes the 32 digits of the trace's id where they are wanted.
+    package func writeTraceID(to text: UnsafeMutableBufferPointer<UInt8>) {
+        Self.write(traceID.high, to: text, at: 0)
+        Self.write(traceID.low, to: text, at: 16)
+    }
 }
 
 /// Generates span ids. The system's generator takes a system call for each, so this is a counter with a random start,

@@ -206,7 +206,7 @@ extension CacheStage {
             guard let granted = await lease(plan, cache, control, until: call.end) else {
                 return .refused(control.overdue(url: call.url))
             }
-            // The previous holder may have stored it since this run looked.
+            // Whoever had it before may have stored it since this run looked.
             switch await find(for: call.request, plan, control, until: call.end) {
             case .verdict(.fresh(let stored, let trace), _):
                 if granted { cache.endLease(plan.key) }

@@ -1,21 +1,21 @@
 internal import CFerryJSON
-internal import FoundationEssentials
+package import FoundationEssentials
 
 /// A byte buffer for a text that grows at its end.
-struct TextBuffer {
-    private(set) var count = 0
+package struct TextBuffer {
+    package private(set) var count = 0
     private var capacity: Int
     private(set) var bytes: UnsafeMutablePointer<UInt8>
 
-    init(capacity: Int) {
+    package init(capacity: Int) {
         self.capacity = capacity
         bytes = .allocate(capacity: capacity)
     }
 
-    func deallocate() { bytes.deallocate() }
+    package func deallocate() { bytes.deallocate() }
 
     /// A copy of the whole text.
-    func data() -> Data { Data(bytes: bytes, count: count) }
+    package func data() -> Data { Data(bytes: bytes, count: count) }
 
     @inline(__always)
     private mutating func reserve(_ more: Int) {
@@ -38,7 +38,7 @@ struct TextBuffer {
         count += 1
     }
 
-    mutating func append(_ other: UnsafeBufferPointer<UInt8>) {
+    package mutating func append(_ other: UnsafeBufferPointer<UInt8>) {
         guard let start = other.baseAddress else { return }
         reserve(other.count)
         (bytes + count).update(from: start, count: other.count)
@@ -46,7 +46,7 @@ struct TextBuffer {
     }
 
     @inline(__always)
-    mutating func append(_ text: StaticString) {
+    package mutating func append(_ text: StaticString) {
         append(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
@@ -70,8 +70,17 @@ struct TextBuffer {
         count += ferry_json_write_integer(bytes + count, UInt64(truncatingIfNeeded: integer.magnitude), integer < 0)
     }
 
+    package mutating func append(number: Int64) { append(integer: number) }
+
+    /// So many bytes, which `fill` writes.
+    package mutating func append(count more: Int, _ fill: (UnsafeMutableBufferPointer<UInt8>) -> Void) {
+        reserve(more)
+        fill(UnsafeMutableBufferPointer(start: bytes + count, count: more))
+        count += more
+    }
+
     /// Appends a string, quoted and escaped.
-    mutating func append(string: String, escapingSlashes: Bool) {
+    package mutating func append(string: String, escapingSlashes: Bool) {
         var string = string
         string.withUTF8 { utf8 in
             append(UInt8(ascii: "\""))

@@ -1,0 +1,142 @@
+import Ferry
+import FerryJSON
+import FoundationEssentials
+
+/// Writes the spans of runs in the JSON form of OTLP 1.x, without values of them in between: 64-bit numbers are texts,
+/// ids are hexadecimal (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
+struct SpanWriter: ~Copyable {
+    private var text = TextBuffer(capacity: 1 << 16)
+    /// Spans so far.
+    private(set) var count = 0
+
+    /// `resource` is one, as JSON.
+    init(resource: [UInt8]) {
+        text.append(#"{"resourceSpans":[{"resource":"#)
+        resource.withUnsafeBufferPointer { text.append($0) }
+        text.append(#","scopeSpans":[{"scope":{"name":"ferry"},"spans":["#)
+    }
+
+    deinit { text.deallocate() }
+
+    /// The message with all spans. To be called once, when all are there.
+    mutating func finish() -> Data {
+        text.append("]}]}]}")
+        return text.data()
+    }
+
+    /// Adds the run's span, and behind it those of its attempts, by the semantic conventions for HTTP clients.
+    mutating func append(_ run: RecordedRun) {
+        let url = run.info.url
+        appendRun(run, url)
+        for (number, attempt) in run.span.attempts.enumerated() {
+            // The redaction is the dearest part of a span.
+            append(attempt, number: number, of: run, run.info.isAbout(attempt.url) ? url : attempt.shownURL)
+        }
+    }
+
+    private mutating func appendRun(_ run: RecordedRun, _ url: String) {
+        let (span, info) = (run.span, run.info)
+        begin(
+            span.context, span.context.spanID, below: span.parent, info.tag ?? info.method?.rawValue ?? "run",
+            kind: #","kind":1"#, from: span.start, to: run.end)
+        number(#"{"key":"ferry.run.id","value":{"intValue":""#, Int64(truncatingIfNeeded: info.id))
+        if let method = info.method { string(Self.method, method.rawValue) }
+        string(Self.url, url)
+        if let tag = info.tag { string(#",{"key":"ferry.run.tag","value":{"stringValue":"#, tag) }
+        if run.isFromCache { text.append(#",{"key":"ferry.run.from_cache","value":{"boolValue":true}}"#) }
+        if let status = run.status { number(Self.status, Int64(status)) }
+        if let error = run.error { string(Self.error, error) }
+        end(isFailure: run.error != nil, run.message)
+    }
+
+    private mutating func append(_ attempt: RunSpan.Attempt, number index: Int, of run: RecordedRun, _ url: String) {
+        let context = run.span.context
+        begin(
+            context, attempt.id, below: context.spanID, attempt.method, kind: #","kind":3"#, from: attempt.start,
+            to: attempt.end == 0 ? max(run.end, attempt.start) : attempt.end)
+        string(#"{"key":"http.request.method","value":{"stringValue":"#, attempt.method)
+        string(Self.url, url)
+        let server = attempt.server
+        string(#",{"key":"server.address","value":{"stringValue":"#, server.host)
+        number(#",{"key":"server.port","value":{"intValue":""#, Int64(server.port))
+        if index > 0 { number(#",{"key":"http.request.resend_count","value":{"intValue":""#, Int64(index)) }
+        if attempt.status != 0 { number(Self.status, Int64(attempt.status)) }
+        if !attempt.peer.isEmpty {
+            string(#",{"key":"network.peer.address","value":{"stringValue":"#, attempt.peer)
+            number(#",{"key":"network.peer.port","value":{"intValue":""#, Int64(attempt.peerPort))
+        }
+        switch attempt.httpVersion {
+        case 10: string(Self.version, "1.0")
+        case 11: string(Self.version, "1.1")
+        case 20: string(Self.version, "2")
+        default: break
+        }
+        // One that has no answer was under way when its run ended.
+        let failure =
+            attempt.failureLabel ?? (attempt.end == 0 ? run.error ?? "unknown" : nil)
+            ?? (attempt.status >= 400 ? String(attempt.status) : nil)
+        if let failure { string(Self.error, failure) }
+        end(isFailure: failure != nil, nil)
+    }
+
+    // MARK: Parts
+
+    private static var method: StaticString { #",{"key":"http.request.method","value":{"stringValue":"# }
+    private static var url: StaticString { #",{"key":"url.full","value":{"stringValue":"# }
+    private static var status: StaticString { #",{"key":"http.response.status_code","value":{"intValue":""# }
+    private static var error: StaticString { #",{"key":"error.type","value":{"stringValue":"# }
+    private static var version: StaticString { #",{"key":"network.protocol.version","value":{"stringValue":"# }
+
+    /// Up to the first attribute.
+    private mutating func begin(
+        _ context: TraceContext, _ id: UInt64, below parent: UInt64, _ name: String, kind: StaticString,
+        from start: UInt64, to end: UInt64
+    ) {
+        text.append(count == 0 ? #"{"traceId":""# : #",{"traceId":""#)
+        count += 1
+        text.append(count: 32) { context.writeTraceID(to: $0) }
+        text.append(#"","spanId":""#)
+        text.append(count: 16) { TraceContext.writeDigits(of: id, to: $0) }
+        text.append(#"","parentSpanId":""#)
+        if parent != 0 { text.append(count: 16) { TraceContext.writeDigits(of: parent, to: $0) } }
+        text.append("\"")
+        if !context.state.isEmpty {
+            text.append(#","traceState":"#)
+            text.append(string: context.state, escapingSlashes: false)
+        }
+        text.append(#","flags":"#)
+        text.append(number: Int64(context.flags))
+        text.append(#","name":"#)
+        text.append(string: name, escapingSlashes: false)
+        text.append(kind)
+        text.append(#","startTimeUnixNano":""#)
+        text.append(number: Int64(clamping: start))
+        text.append(#"","endTimeUnixNano":""#)
+        text.append(number: Int64(clamping: end))
+        text.append(#"","attributes":["#)
+    }
+
+    private mutating func end(isFailure: Bool, _ message: String?) {
+        guard isFailure else { return text.append(#"],"status":{"code":0}}"#) }
+        text.append(#"],"status":{"code":2"#)
+        if let message {
+            text.append(#","message":"#)
+            text.append(string: message, escapingSlashes: false)
+        }
+        text.append("}}")
+    }
+
+    /// `head` is all of an attribute that stands before its value.
+    private mutating func string(_ head: StaticString, _ value: String) {
+        text.append(head)
+        text.append(string: value, escapingSlashes: false)
+        text.append("}}")
+    }
+
+    /// Likewise, with the quotation mark of the number.
+    private mutating func number(_ head: StaticString, _ value: Int64) {
+        text.append(head)
+        text.append(number: value)
+        text.append("\"}}")
+    }
+}
