@@ -223,11 +223,12 @@ inline Note *note_of(ferry_json_tape tape, size_t index) noexcept {
   Note *note = note_of(tape, index);
   if (!note || note->model->serial != note->serial)
     return FERRY_JSON_NOWHERE;
-  const uint32_t expected = note->asked, count = note->model->asked_count;
-  for (note->asked = expected; note->asked < count; note->asked++)
+  const Asked *expected = note->next, *begin = note->model->asked.get();
+  const Asked *end = begin + note->model->asked_count;
+  for (; note->next < end; note->next++)
     if (note->expects(first, second))
       return note->take_expected();
-  for (note->asked = 0; note->asked < expected; note->asked++)
+  for (note->next = begin; note->next < expected; note->next++)
     if (note->expects(first, second))
       return note->take_expected();
   return FERRY_JSON_NOWHERE;
@@ -290,7 +291,7 @@ void *ferry_json_expect(ferry_json_tape tape, size_t index, size_t found,
     member = static_cast<uint32_t>(at - note.places);
   }
   Asked &entry = note.model->next_entry();
-  note.asked = note.model->asked_count;
+  note.next = &entry + 1;
   own->forget = forget;
   entry.member = member;
   *is_kept = entry.is_kept;

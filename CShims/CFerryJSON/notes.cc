@@ -52,6 +52,7 @@ void Notes::use(Model &model, Note &note, Model::Likeness likeness) noexcept {
   if (has_own && model.count > many_members)
     return;
   note.model = &model;
+  note.next = model.asked.get();
   note.serial = model.serial;
   note.places = has_own ? places[&note - notes] : model.member_places();
 }
@@ -61,6 +62,7 @@ void Notes::begin(Note &note, ferry_json_tape tape, size_t index) noexcept {
   note.document = tape.words[0];
   note.index = static_cast<uint32_t>(index);
   note.model = &no_model;
+  note.next = no_model.asked.get();
   const size_t count = ferry_json_payload(tape, index) >> 32;
   if (ferry_json_tag(tape, index) != '{' || count == 0 ||
       count > Model::most_members)

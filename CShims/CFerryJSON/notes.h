@@ -9,10 +9,10 @@ struct alignas(64) Note {
   uint64_t document;
   uint64_t serial;         // of the model
   Model *model;
+  const Asked *next;       // of the model, what is expected
   const uint32_t *places;  // of the members, as the model's
   uint32_t index;          // of the object
   uint32_t last;           // the value found last, or 0
-  uint32_t asked;          // how many of the model's keys were asked for
   uint32_t searches;
   bool keys_differ;
 
@@ -22,17 +22,17 @@ struct alignas(64) Note {
 
   // Whether the model expects this string next.
   bool expects(uint64_t first, uint64_t second) const noexcept {
-    const Asked &key = model->asked[asked];
-    return model->serial == serial && key.words[0] == first &&
-           key.words[1] == second && key.member != Asked::nothing;
+    // First the serial: the entries of another model may be elsewhere.
+    return model->serial == serial && next->words[0] == first &&
+           next->words[1] == second && next->member != Asked::nothing;
   }
 
   // The value of the string that the model expects, or 0.
   size_t take_expected() noexcept {
-    const Asked &key = model->asked[asked++];
-    if (key.member == Asked::absent)
+    const uint32_t member = next++->member;
+    if (member == Asked::absent)
       return 0;
-    last = index + places[key.member] + 1;
+    last = index + places[member] + 1;
     return last;
   }
 };
