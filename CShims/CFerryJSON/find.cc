@@ -1,14 +1,15 @@
 // find.cc - the search for a member of an object.
 //
-// If a key is duplicated, its last value counts. So a search looks at all
-// members unless the keys are known to differ. The first search determines that
-// and keeps a note for the next ones, with the position it has reached, because
-// most programs ask for members in order. Objects with many members are
-// compared with a model (model.h), which answers all of this at once. Each
-// thread has its own notes, so documents never change.
+// If a key stands twice, its last value counts. A search therefore looks at all
+// members unless the keys are known to differ. The first search finds that out
+// and keeps a note for the next ones, with the place that it has reached: most
+// programs ask for members in their order. Objects are compared with a model
+// (model.h), which says all of that at once, and which keys the program will
+// ask for. Each thread has its own notes, so documents never change.
 #include "keys.h"
-#include "model.h"
+#include "notes.h"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -57,30 +58,6 @@ struct Wanted {
             ferry_json_same_bytes(string + 8, key + 4, count - 4));
   }
 };
-
-struct Note {
-  uint64_t document;
-  uint32_t index;       // the index of the object
-  uint32_t next;        // the member after the last one found, or the end
-  uint32_t asked;       // the number of keys asked for
-  uint32_t searches;
-  Model *model;         // or null
-  uint64_t serial;      // the serial of the model
-  bool keys_differ;
-  bool has_same_places; // as in the model
-};
-
-// One for each of several objects, because nested objects alternate.
-constexpr unsigned note_bits = 4;
-thread_local Note notes[1 << note_bits];
-// Only a few, because thread-local storage comes out of each thread's stack.
-constexpr unsigned model_bits = 3;
-thread_local Model models[1 << model_bits];
-thread_local uint64_t last_serial;
-
-Note &note_for(size_t index) noexcept {
-  return notes[static_cast<uint32_t>(index) * 0x9e3779b1u >> (32 - note_bits)];
-}
 
 // Whether the key at `index` also occurs before it.
 [[gnu::noinline]] bool stands_before(ferry_json_tape tape, size_t begin,
@@ -201,47 +178,12 @@ bool all_differ(ferry_json_tape tape, size_t index, size_t end) noexcept {
   return true;
 }
 
-// The model of an object, or null: an object with as many members and the same
-// first key.
-[[gnu::noinline]] void begin(Note &note, ferry_json_tape tape,
-                             size_t index) noexcept {
-  note = {};
-  note.document = tape.words[0];
-  note.index = static_cast<uint32_t>(index);
-  note.next = note.index + 1;
-  const size_t count = ferry_json_payload(tape, index) >> 32;
-  if (count < Model::least_members || count > Model::most_members)
-    return;
-  const uint8_t *first = ferry__json_key_at(tape, index + 1);
-  const uint64_t hash =
-      ferry__json_spread(first_word(first) ^ count << 40, first);
-  Model &model = models[hash >> (64 - model_bits)];
-  const bool is_known =
-      model.document == note.document && model.count == count;
-  if (is_known && model.failures > Model::most_failures)
-    return;
-  if (is_known && (model.is_measured || model.measure(tape)) &&
-      model.has_same_keys(tape, index, &note.has_same_places)) {
-    model.failures = 0;
-    note.keys_differ = model.keys_differ;
-  } else {
-    model.failures = is_known ? model.failures + 1 : 0;
-    model.document = note.document;
-    model.serial = ++last_serial;
-    model.index = note.index;
-    model.count = static_cast<uint32_t>(count);
-    model.asked_count = 0;
-    model.keys_differ = model.is_measured = false;
-    note.has_same_places = true;
-  }
-  note.model = &model;
-  note.serial = model.serial;
+// The member behind the one that was found last.
+inline size_t next_of(const Note &note, ferry_json_tape tape) noexcept {
+  return note.last ? ferry_json_after(tape, note.last) : note.index + size_t(1);
 }
 
-inline Model *model_of(const Note &note) noexcept {
-  return note.model && note.model->serial == note.serial ? note.model : nullptr;
-}
-
+// The index of the value, or 0.
 size_t search(Note &note, ferry_json_tape tape, size_t index, size_t end,
               const Wanted &wanted) noexcept {
   bool keys_differ = note.keys_differ;
@@ -249,38 +191,47 @@ size_t search(Note &note, ferry_json_tape tape, size_t index, size_t end,
     keys_differ = all_differ(tape, index, end);
   size_t found;
   if (keys_differ) {
-    found = find_first(tape, note.next, end, wanted);
+    const size_t next = next_of(note, tape);
+    found = find_first(tape, next, end, wanted);
     if (!found)
-      found = find_first(tape, index + 1, note.next, wanted);
+      found = find_first(tape, index + 1, next, wanted);
   } else {
     found = find_last(tape, index, end, wanted, &keys_differ);
     note.searches++;
   }
   note.keys_differ = keys_differ;
-  if (Model *model = keys_differ ? model_of(note) : nullptr)
-    model->keys_differ = true;
+  if (keys_differ && note.model->serial == note.serial)
+    note.model->keys_differ = true;
   return found;
 }
 
-// The position of the key that was asked for at this point in the model, or 0.
-inline size_t expected_key(Note &note) noexcept {
-  const uint32_t asked = note.asked++;
-  const Model *model = note.has_same_places ? model_of(note) : nullptr;
-  return model && asked < model->asked_count ? note.index + model->asked[asked]
-                                             : 0;
+// The note of an object, which may be new; null when there is no memory.
+inline Note *note_of(ferry_json_tape tape, size_t index) noexcept {
+  Notes *own = Notes::of_thread();
+  if (!own)
+    return nullptr;
+  Note &note = own->note_for(index);
+  if (!note.is_of(tape, index))
+    own->begin(note, tape, index);
+  return &note;
 }
 
-// Stores the position of the key that was asked for last, for other objects.
-void note_place(const Note &note, size_t key) noexcept {
-  Model *model = note.has_same_places ? model_of(note) : nullptr;
-  const size_t place = key - note.index;
-  const uint32_t asked = note.asked - 1;
-  if (!model || asked > model->asked_count || asked >= Model::most_asked ||
-      place > UINT16_MAX)
-    return;
-  model->asked[asked] = static_cast<uint16_t>(place);
-  if (asked == model->asked_count)
-    model->asked_count++;
+// Not what the model expects next, or the first of an object: the program may
+// have left something out, or its note may have made room for another one.
+[[gnu::noinline]] size_t expect_any(ferry_json_tape tape, size_t index,
+                                    uint64_t first, uint64_t second) noexcept {
+  Note *note = note_of(tape, index);
+  if (!note || note->model->serial != note->serial)
+    return FERRY_JSON_NOWHERE;
+  const Asked *expected = note->next, *begin = note->model->asked.get();
+  const Asked *end = begin + note->model->asked_count;
+  for (; note->next < end; note->next++)
+    if (note->expects(first, second))
+      return note->take_expected();
+  for (note->next = begin; note->next < expected; note->next++)
+    if (note->expects(first, second))
+      return note->take_expected();
+  return FERRY_JSON_NOWHERE;
 }
 
 }  // namespace
@@ -289,21 +240,61 @@ size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
                        size_t count) {
   if (count > UINT32_MAX)
     return 0;
-  Note &note = note_for(index);
-  if (note.index != index || note.document != tape.words[0])
-    begin(note, tape, index);
   const size_t end = ferry_json_close(tape, index);
-  const size_t expected = note.model ? expected_key(note) : 0;
-  size_t at = expected ? expected : note.keys_differ ? note.next : end;
-  if (at >= end || !ferry_json_is_string(tape, at, key, count)) {
-    at = search(note, tape, index, end,
-                {first_word(key, count), key, count});
-    if (!at)
-      return 0;
-    at--;
+  Note *note = note_of(tape, index);
+  if (!note) {
+    bool keys_differ;
+    return find_last<ManyKeys>(tape, index, end,
+                               {first_word(key, count), key, count},
+                               &keys_differ);
   }
-  if (note.model && at != expected)
-    note_place(note, at);
-  note.next = static_cast<uint32_t>(ferry_json_after(tape, at + 1));
-  return at + 1;
+  size_t found = 0;
+  if (note->keys_differ) {
+    const size_t next = next_of(*note, tape);
+    if (next < end && ferry_json_is_string(tape, next, key, count))
+      found = next + 1;
+  }
+  if (!found)
+    found = search(*note, tape, index, end,
+                   {first_word(key, count), key, count});
+  if (found)
+    note->last = static_cast<uint32_t>(found);
+  return found;
+}
+
+size_t ferry_json_expected(ferry_json_tape tape, size_t index, uint64_t first,
+                           uint64_t second) {
+  if (Notes *own = Notes::known_of_thread()) {
+    Note &note = own->note_for(index);
+    if (note.is_of(tape, index) && note.expects(first, second))
+      return note.take_expected();
+  }
+  return expect_any(tape, index, first, second);
+}
+
+void *ferry_json_expect(ferry_json_tape tape, size_t index, size_t found,
+                        ferry_json_forget *forget, bool *is_kept) {
+  Notes *own = Notes::of_thread();
+  if (!own)
+    return nullptr;
+  Note &note = own->note_for(index);
+  if (!note.is_of(tape, index) || !note.places ||
+      note.model->serial != note.serial)
+    return nullptr;
+  uint32_t member = Asked::absent;
+  if (found) {
+    const uint32_t *end = note.places + note.model->count;
+    const auto place = static_cast<uint32_t>(found - index - 1);
+    const uint32_t *at = std::lower_bound(note.places, end, place);
+    if (at == end || *at != place)
+      return nullptr;
+    member = static_cast<uint32_t>(at - note.places);
+  }
+  Asked &entry = note.model->next_entry();
+  note.next = &entry + 1;
+  own->forget = forget;
+  entry.member = member;
+  *is_kept = entry.is_kept;
+  entry.is_kept = true;
+  return entry.words;
 }

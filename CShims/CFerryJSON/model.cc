@@ -1,93 +1,192 @@
 // model.cc - whether an object has the same keys as another one.
 #include "model.h"
 
+#include <new>
+
 namespace {
 
-// Whether two strings are equal, by their lengths and first twelve bytes at
-// once. Reads 16 bytes of each.
-inline bool same_string(const uint8_t *a, const uint8_t *b) noexcept {
-  // The parts of the first and second eight bytes that belong to a string of
-  // this length, including the length.
-  constexpr uint64_t all = ~uint64_t(0);
-  constexpr uint64_t parts[13][2] = {
-      {0xffffffff, 0},         {0xffffffffff, 0}, {0xffffffffffff, 0},
-      {0xffffffffffffff, 0},   {all, 0},          {all, 0xff},
-      {all, 0xffff},           {all, 0xffffff},   {all, 0xffffffff},
-      {all, 0xffffffffff},     {all, 0xffffffffffff},
-      {all, 0xffffffffffffff}, {all, all}};
-  uint64_t a_words[2], b_words[2];
-  memcpy(a_words, a, sizeof a_words);
-  memcpy(b_words, b, sizeof b_words);
-  auto count = static_cast<uint32_t>(a_words[0]);
-  const uint64_t *part = parts[count < 12 ? count : 12];
-  if (((a_words[0] ^ b_words[0]) & part[0]) |
-      ((a_words[1] ^ b_words[1]) & part[1]))
-    return false;
-  return count <= 12 || memcmp(a + 16, b + 16, count - size_t(12)) == 0;
+constexpr uint64_t all = ~uint64_t(0);
+
+// What of the first two words of a string belongs to it, by its length.
+constexpr uint64_t parts[13][2] = {
+    {0xffffffff, 0},         {0xffffffffff, 0}, {0xffffffffffff, 0},
+    {0xffffffffffffff, 0},   {all, 0},          {all, 0xff},
+    {all, 0xffff},           {all, 0xffffff},   {all, 0xffffffff},
+    {all, 0xffffffffff},     {all, 0xffffffffffff},
+    {all, 0xffffffffffffff}, {all, all}};
+
+inline bool is_string_or_container(uint8_t tag) noexcept {
+  return tag == '"' || (tag | 0x20) == '{';
+}
+
+inline bool differ(const uint64_t a[2], const uint64_t b[2]) noexcept {
+  return (a[0] ^ b[0]) | (a[1] ^ b[1]);
 }
 
 }  // namespace
 
-bool Model::measure(ferry_json_tape tape) noexcept {
-  const size_t end = ferry_json_close(tape, index);
-  if (end - index > UINT16_MAX)
+bool Model::reserve(ferry_json_forget *forget) noexcept {
+  if (count < capacity)
+    return true;
+  forget_asked(forget);
+  const uint32_t size = count < 16 ? 16 : count + 1;
+  capacity = 0;
+  keys.reset(new (std::nothrow) Key[size]);
+  places.reset(new (std::nothrow) uint32_t[size]);
+  // A program may ask for keys that are not there, or twice for one.
+  asked_capacity = size + size / 4;
+  asked.reset(new (std::nothrow) Asked[asked_capacity]);
+  if (!keys || !places || !asked)
     return false;
-  uint32_t n = 0;
-  for (size_t i = index + size_t(1); i < end; i = ferry_json_after(tape, i + 1))
-    places[n++] = static_cast<uint16_t>(i - index);
-  places[n] = static_cast<uint16_t>(end - index);
-  is_measured = true;
+  capacity = size;
   return true;
 }
 
-// Compares each value at the expected position rather than after the previous
-// one, so that the processor need not wait. The result is discarded if one is
-// elsewhere.
-bool Model::has_same_places(ferry_json_tape tape, size_t object,
-                            bool *has_strings) const noexcept {
-  if (ferry_json_close(tape, object) - object != places[count])
+void Model::forget_asked(ferry_json_forget *forget) noexcept {
+  for (uint32_t n = 0; asked && n < asked_capacity; n++) {
+    if (asked[n].is_kept && forget)
+      forget(asked[n].words);
+    asked[n].is_kept = false;
+  }
+}
+
+bool Model::can_be(ferry_json_tape tape, size_t object) noexcept {
+  const size_t end = ferry_json_close(tape, object);
+  for (size_t i = object + 1; i < end; i = ferry_json_after(tape, i + 1)) {
+    uint32_t length;
+    memcpy(&length, ferry__json_key_at(tape, i), sizeof length);
+    if (length > longest_key)
+      return false;
+  }
+  return true;
+}
+
+bool Model::begin(ferry_json_tape tape, size_t object,
+                  ferry_json_forget *forget) noexcept {
+  count = static_cast<uint32_t>(ferry_json_payload(tape, object) >> 32);
+  tag = serial = 0;
+  if (!reserve(forget))
     return false;
+  asked_count = 0;
+  asked[0].member = Asked::nothing;
+  keys_differ = false;
+  const size_t end = ferry_json_close(tape, object);
+  bool has_strings = false;
+  uint32_t n = 0;
+  for (size_t i = object + 1; i < end; n++) {
+    const uint8_t *string = ferry__json_key_at(tape, i);
+    Key &key = keys[n];
+    memcpy(key.head, string, sizeof key.head);
+    key.count = static_cast<uint32_t>(key.head[0]);
+    for (int word = 0; word < 2; word++) {
+      key.part[word] = parts[key.count < 12 ? key.count : 12][word];
+      key.head[word] &= key.part[word];
+    }
+    if (key.count > 12)
+      memcpy(key.tail, string + key.count - 12, sizeof key.tail);
+    if (key.count > 28)
+      memcpy(key.middle, string + 16, sizeof key.middle);
+    places[n] = static_cast<uint32_t>(i - object);
+    has_strings |= is_string_or_container(ferry_json_tag(tape, i + 1));
+    i = ferry_json_after(tape, i + 1);
+  }
+  places[n] = static_cast<uint32_t>(end - object);
+  text.reset();
+  if (!has_strings)
+    copy_text(tape, object);
+  return true;
+}
+
+void Model::copy_text(ferry_json_tape tape, size_t object) noexcept {
+  const uint8_t *first = ferry__json_key_at(tape, object + places[0]);
+  const uint8_t *last = ferry__json_key_at(tape, object + places[count - 1]);
+  uint32_t length;
+  memcpy(&length, last, sizeof length);
+  text_count = static_cast<size_t>(last - first) + sizeof length + length;
+  if (last < first || text_count > longest_text)
+    return;
+  text.reset(new (std::nothrow) uint8_t[text_count]);
+  if (text)
+    memcpy(text.get(), first, text_count);
+}
+
+// Reads 16 bytes of the string, whatever its length.
+inline bool Model::is_key(const Key &key, const uint8_t *string) noexcept {
+  uint64_t words[2];
+  memcpy(words, string, sizeof words);
+  words[0] &= key.part[0];
+  words[1] &= key.part[1];
+  if (differ(words, key.head))
+    return false;
+  if (key.count <= 12)
+    return true;
+  memcpy(words, string + key.count - 12, sizeof words);
+  if (differ(words, key.tail))
+    return false;
+  if (key.count <= 28)
+    return true;
+  memcpy(words, string + 16, sizeof words);
+  return !differ(words, key.middle);
+}
+
+// Whether an object has the keys of the model at their places, and no strings
+// or containers among its values either. Its strings are its keys alone then,
+// in their order. The values are looked at alone and not one behind the other,
+// so that the processor need not wait.
+bool Model::has_same_numbers(ferry_json_tape tape,
+                             size_t object) const noexcept {
   size_t differences = 0, strings = 0;
   for (uint32_t n = 0; n < count; n++) {
     const size_t value = object + places[n] + 1;
-    const uint8_t tag = ferry_json_tag(tape, value);
     differences |= ferry_json_after(tape, value) ^ (object + places[n + 1]);
-    strings |= tag == '"' || (tag | 0x20) == '{';
+    strings |= is_string_or_container(ferry_json_tag(tape, value));
   }
-  *has_strings = strings;
-  return differences == 0;
+  if (differences | strings)
+    return false;
+  const uint8_t *first = ferry__json_key_at(tape, object + places[0]);
+  const uint8_t *last = ferry__json_key_at(tape, object + places[count - 1]);
+  const auto distance = static_cast<size_t>(last - first);
+  uint32_t length;
+  // The length of the last key first: nothing behind it is read.
+  memcpy(&length, last, sizeof length);
+  return distance + sizeof length + length == text_count &&
+         memcmp(first, text.get(), text_count) == 0;
 }
 
-bool Model::has_same_keys(ferry_json_tape tape, size_t object,
-                          bool *is_alike) const noexcept {
-  bool has_strings;
-  *is_alike = has_same_places(tape, object, &has_strings);
-  if (*is_alike && !has_strings) {
-    // If both objects have no strings other than their keys, in order.
-    auto key_at = [&](size_t base, uint32_t n) noexcept {
-      return ferry__json_key_at(tape, base + places[n]);
-    };
-    const uint8_t *own = key_at(index, 0), *other = key_at(object, 0);
-    const uint8_t *own_last = key_at(index, count - 1);
-    const uint8_t *other_last = key_at(object, count - 1);
-    const auto distance = own_last - own;
-    uint32_t length;
-    memcpy(&length, own_last, sizeof length);
-    // The lengths of the last keys first: nothing after them is read.
-    return distance == other_last - other &&
-           memcmp(own_last, other_last, sizeof length) == 0 &&
-           memcmp(own, other,
-                  static_cast<size_t>(distance) + sizeof length + length) == 0;
-  }
+Model::Likeness Model::compare(ferry_json_tape tape, size_t object,
+                               uint32_t *others) const noexcept {
+  const bool is_as_long =
+      ferry_json_close(tape, object) - object == places[count];
+  if (is_as_long && text && has_same_numbers(tape, object))
+    return SAME_PLACES;
+  // As long as the values are as long as those of the model, it is known where
+  // the next key stands before the value is looked at.
+  uint32_t n = 0;
   size_t key = object + 1;
-  for (uint32_t n = 0; n < count; n++) {
-    if (*is_alike)
-      key = object + places[n];
-    if (!same_string(ferry__json_key_at(tape, index + places[n]),
-                     ferry__json_key_at(tape, key)))
-      return false;
-    if (!*is_alike)
-      key = ferry_json_after(tape, key + 1);
+  for (; n < count && key == object + places[n]; n++) {
+    key = object + places[n];
+    if (!is_key(keys[n], ferry__json_key_at(tape, key)))
+      return DIFFERENT;
+    key = ferry_json_after(tape, key + 1);
   }
-  return true;
+  if (n == count && is_as_long)
+    return SAME_PLACES;
+  if (others)
+    memcpy(others, places.get(), n * sizeof *others);
+  for (; n < count; n++) {
+    if (!is_key(keys[n], ferry__json_key_at(tape, key)))
+      return DIFFERENT;
+    if (others)
+      others[n] = static_cast<uint32_t>(key - object);
+    key = ferry_json_after(tape, key + 1);
+  }
+  return SAME_KEYS;
+}
+
+Asked &Model::next_entry() noexcept {
+  if (asked_count + 1 >= asked_capacity)
+    asked_count = 0;
+  Asked &entry = asked[asked_count++];
+  asked[asked_count].member = Asked::nothing;
+  return entry;
 }

@@ -142,6 +142,8 @@ class Comparison {
 
 }  // namespace
 
+bool ferry__json_short_strings;
+
 size_t ferry_json_count(ferry_json_tape tape, size_t index) {
   size_t count = ferry_json_payload(tape, index) >> 32;
   if (count < 0xffffff)

@@ -78,6 +78,44 @@ static inline const uint8_t *ferry_json_string(ferry_json_tape tape,
   return at + sizeof(length);
 }
 
+/* A string of up to 15 bytes of ASCII as the two words in which Swift is
+ * thought to keep one: its bytes, and in the last of them its length. False
+ * for all others. */
+static inline bool ferry_json_short_words(ferry_json_tape tape, size_t index,
+                                          uint64_t *low, uint64_t *high) {
+  size_t count;
+  const uint8_t *at = ferry_json_string(tape, index, &count);
+  if (count > 15)
+    return false;
+  memcpy(low, at, sizeof(*low));
+  memcpy(high, at + sizeof(*low), sizeof(*high));
+  if (count < 8) {
+    *low &= (UINT64_C(1) << 8 * count) - 1;
+    *high = 0;
+  } else {
+    *high &= (UINT64_C(1) << 8 * (count - 8)) - 1;
+  }
+  if (((*low | *high) & UINT64_C(0x8080808080808080)) != 0)
+    return false;
+  *high |= (uint64_t)(0xe0 | count) << 56;
+  return true;
+}
+
+extern bool ferry__json_short_strings;
+
+/* From here on Swift is known to keep strings so. */
+static inline void ferry_json_use_short_words(void) {
+  __atomic_store_n(&ferry__json_short_strings, true, __ATOMIC_RELAXED);
+}
+
+/* Those words; false also while it is not known whether Swift keeps strings
+ * so. */
+static inline bool ferry_json_short_string(ferry_json_tape tape, size_t index,
+                                           uint64_t *low, uint64_t *high) {
+  return __atomic_load_n(&ferry__json_short_strings, __ATOMIC_RELAXED) &&
+         ferry_json_short_words(tape, index, low, high);
+}
+
 static inline double ferry_json_double(ferry_json_tape tape, size_t index) {
   double value;
   memcpy(&value, &tape.words[index + 1], sizeof(value));
@@ -88,8 +126,17 @@ static inline double ferry_json_double(ferry_json_tape tape, size_t index) {
  * overlap, and no call. */
 static inline bool ferry_json_same_bytes(const uint8_t *a, const uint8_t *b,
                                          size_t count) {
-  if (count > 16)
-    return memcmp(a, b, count) == 0;
+  if (count > 16) {
+    uint64_t a_words[4], b_words[4];
+    if (count > 32)
+      return memcmp(a, b, count) == 0;
+    memcpy(a_words, a, 16);
+    memcpy(b_words, b, 16);
+    memcpy(a_words + 2, a + count - 16, 16);
+    memcpy(b_words + 2, b + count - 16, 16);
+    return ((a_words[0] ^ b_words[0]) | (a_words[1] ^ b_words[1]) |
+            (a_words[2] ^ b_words[2]) | (a_words[3] ^ b_words[3])) == 0;
+  }
   if (count >= 8) {
     uint64_t a_head, a_tail, b_head, b_tail;
     memcpy(&a_head, a, 8);
@@ -151,6 +198,25 @@ uint64_t ferry_json_hash(const uint8_t *key, size_t count);
  * Fast if members are asked for in order, with gaps or without. */
 size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
                        size_t count);
+
+/* The value of the member whose key is the string with these two words, or 0
+ * when there is none, or FERRY_JSON_NOWHERE when it is not known. It is known
+ * where a thread asks in the objects of a type for the same keys in the same
+ * order, the objects have the same keys in the same order, and the string has
+ * been kept. The one at `index` may be anything. */
+size_t ferry_json_expected(ferry_json_tape tape, size_t index, uint64_t first,
+                           uint64_t second);
+
+/* Ends the life of the string in two words. */
+typedef void ferry_json_forget(void *words);
+
+/* Gives room for the two words of a string that was just searched for in the
+ * object at `index`, with what was found, so that it will be expected the next
+ * time; or NULL. While the room has the string, no other one has its words.
+ * `*is_kept` says whether another one is in the room. */
+void *_Nullable ferry_json_expect(ferry_json_tape tape, size_t index,
+                                  size_t found, ferry_json_forget *forget,
+                                  bool *is_kept);
 
 /* The members of one object after another, laid out for lookups. Zeroed at
  * first; used by one thread at a time, and for one document, which must outlive

@@ -14,12 +14,14 @@ package final class JSONDocument: @unchecked Sendable {
 
     /// Takes over a document of the parser, and gives the parser back to its pool in the end.
     init(parsed: OpaquePointer) {
+        ShortStrings.areSeen
         tape = ferry_json_tape_of(parsed)
         memory = .parser(parsed)
     }
 
     /// A document made by hand.
     init(words: [UInt64], strings: [UInt8]) {
+        ShortStrings.areSeen
         let wordCopy = UnsafeMutablePointer<UInt64>.allocate(capacity: words.count)
         wordCopy.initialize(from: words, count: words.count)
         wordCopy[0] = ferry_json_new_identity()
@@ -46,6 +48,28 @@ package final class JSONDocument: @unchecked Sendable {
     }
 }
 
+/// Strings of up to 15 bytes of ASCII, which Swift keeps within the two words of the string itself.
+private enum ShortStrings {
+    /// Looks once whether it keeps them as `ferry_json_short_words` says, for every length, and uses that if so.
+    static let areSeen: Void = {
+        let words: [UInt64] = [0, UInt64(JSONTag.string) << 56]
+        let areAsThought = (0...15).allSatisfy { count in
+            let text = String(decoding: (0..<count).map { UInt8(ascii: "a") + UInt8($0) }, as: UTF8.self)
+            let length = withUnsafeBytes(of: UInt32(count), Array.init)
+            let room = [UInt8](repeating: 0xff, count: 16)
+            return (length + text.utf8 + room).withUnsafeBufferPointer { strings in
+                words.withUnsafeBufferPointer { words in
+                    let tape = ferry_json_tape(words: words.baseAddress!, strings: strings.baseAddress!)
+                    var (low, high) = (UInt64(0), UInt64(0))
+                    return ferry_json_short_words(tape, 1, &low, &high)
+                        && unsafeBitCast(text, to: (UInt64, UInt64).self) == (low, high)
+                }
+            }
+        }
+        if areAsThought { ferry_json_use_short_words() }
+    }()
+}
+
 /// The tags of the tape's words.
 enum JSONTag {
     static let signed = UInt8(ascii: "l")
@@ -70,9 +94,17 @@ extension ferry_json_tape {
         return UnsafeBufferPointer(start: start, count: count)
     }
 
-    /// The parser, or a string of Swift's, has vouched for the UTF-8.
+    /// The string at `index`.
     @inline(__always)
     func string(at index: Int) -> String {
+        var (low, high) = (UInt64(0), UInt64(0))
+        guard ferry_json_short_string(self, index, &low, &high) else { return copy(of: index) }
+        return unsafeBitCast((low, high), to: String.self)
+    }
+
+    /// The parser, or a string of Swift's, has vouched for the UTF-8.
+    @inline(never)
+    private func copy(of index: Int) -> String {
         let bytes = utf8(at: index)
         let isASCII = ferry_json_is_ascii(bytes.baseAddress!, bytes.count)
         return String(copying: unsafe UTF8Span(unchecked: bytes.span, isKnownASCII: isASCII))
@@ -102,13 +134,34 @@ extension ferry_json_tape {
         }
     }
 
-    /// The value of the last member with this key, or 0.
+    /// The value of the last member with this key in an object, or 0; also 0 in anything else.
+    ///
+    /// Most programs ask for the same keys in the same order. The thread's notes keep these strings alive, so that a
+    /// string with the same two words has the same contents. It needs no comparison of its bytes.
     @inline(__always)
     func find(_ key: String, in object: Int) -> Int {
-        var key = key
-        return key.withUTF8 { bytes in
+        let words = unsafeBitCast(key, to: (UInt64, UInt64).self)
+        let found = ferry_json_expected(self, object, words.0, words.1)
+        return found < 0 ? search(for: key, in: object) : found
+    }
+
+    @inline(never)
+    private func search(for key: String, in object: Int) -> Int {
+        guard ferry_json_tag(self, object) == JSONTag.object else { return 0 }
+        var copy = key
+        let found = copy.withUTF8 { bytes in
             // An empty string may come without an address.
             ferry_json_find(self, object, bytes.baseAddress ?? strings, bytes.count)
         }
+        var isKept = false
+        let room = ferry_json_expect(
+            self, object, found, { $0.assumingMemoryBound(to: String.self).deinitialize(count: 1) }, &isKept)
+        guard let room else { return found }
+        if isKept {
+            room.assumingMemoryBound(to: String.self).pointee = key
+        } else {
+            room.initializeMemory(as: String.self, to: key)
+        }
+        return found
     }
 }

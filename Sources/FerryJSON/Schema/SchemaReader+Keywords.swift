@@ -17,6 +17,12 @@ extension SchemaReader {
         return Array(array)
     }
 
+    /// The list may be empty in both drafts. No value is in it then.
+    func anyList(_ value: JSON) throws(JSONSchemaError) -> [JSON] {
+        guard let array = value.array else { throw error("enum", "must be a list") }
+        return Array(array)
+    }
+
     func object(_ keyword: String, _ value: JSON) throws(JSONSchemaError) -> [(key: String, value: JSON)] {
         guard let object = value.object else { throw error(keyword, "must be an object") }
         // If a key appears twice, its last value counts.
@@ -99,7 +105,7 @@ extension SchemaReader {
 
     /// Combines `enum` and `const`: a value must satisfy both.
     func combineValues() throws(JSONSchemaError) {
-        let listed = try self["enum"].map { value throws(JSONSchemaError) in try list("enum", value) }
+        let listed = try self["enum"].map { value throws(JSONSchemaError) in try anyList(value) }
         guard let constant = self["const"] else {
             shape.enumeration = listed
             return

@@ -84,7 +84,7 @@ final class SchemaReader {
         if let refusal = links.dialect.refusal(of: keyword) { throw error(keyword, refusal) }
         switch keyword {
         case "type": shape.kinds = try kinds(value)
-        case "enum": _ = try list(keyword, value)
+        case "enum": _ = try anyList(value)
         case "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum": try readBound(keyword, value)
         case "multipleOf": shape.multipleOf = try factor(value)
         case "minLength": shape.minLength = try size(keyword, value)

@@ -65,7 +65,7 @@ extension Array: JSONConvertible where Element: JSONConvertible {
         var places = try json.elements(at: place)
         var array: [Element] = []
         array.reserveCapacity(places.count)
-        while let place = json.next(&places) { array.append(try Element.value(at: place, in: json)) }
+        while let place = places.next() { array.append(try Element.value(at: place, in: json)) }
         return array
     }
 }
@@ -95,15 +95,40 @@ extension JSONConvertible where Self: RawRepresentable, RawValue: JSONConvertibl
 extension JSON {
     /// Where a value stands in its document.
     public struct Place: Sendable {
-        let word: Int
+        @usableFromInline let word: Int
+
+        @inlinable
+        init(word: Int) { self.word = word }
     }
 
-    /// The places of an array's elements that are still to come.
+    /// The places of an array's elements that are still to come. Valid as long as the document, which is not kept.
     @usableFromInline
     struct Places {
-        var next: Int
-        let end: Int
+        @usableFromInline let words: UnsafePointer<UInt64>
+        @usableFromInline var nextWord: Int
+        @usableFromInline let end: Int
         @usableFromInline let count: Int
+
+        init(words: UnsafePointer<UInt64>, first: Int, end: Int, count: Int) {
+            self.words = words
+            nextWord = first
+            self.end = end
+            self.count = count
+        }
+
+        /// Steps over a value as `ferry_json_after` does, which cannot be inlined into other modules.
+        @inlinable
+        mutating func next() -> Place? {
+            guard nextWord < end else { return nil }
+            let place = Place(word: nextWord)
+            let word = words[nextWord]
+            switch UInt8(truncatingIfNeeded: word &>> 56) {
+            case UInt8(ascii: "["), UInt8(ascii: "{"): nextWord = Int(UInt32(truncatingIfNeeded: word))
+            case UInt8(ascii: "l"), UInt8(ascii: "u"), UInt8(ascii: "d"): nextWord &+= 2
+            default: nextWord &+= 1
+            }
+            return place
+        }
     }
 
     @usableFromInline
@@ -129,9 +154,7 @@ extension JSON {
 
     @usableFromInline
     func member(_ key: String) -> Place? {
-        let tape = document.tape
-        guard ferry_json_tag(tape, index) == JSONTag.object else { return nil }
-        let found = tape.find(key, in: index)
+        let found = document.tape.find(key, in: index)
         return found == 0 ? nil : Place(word: found)
     }
 
@@ -140,17 +163,10 @@ extension JSON {
         let tape = document.tape
         guard ferry_json_tag(tape, place.word) == JSONTag.array else { throw noArray(at: place) }
         return Places(
-            next: place.word + 1, end: ferry_json_close(tape, place.word), count: ferry_json_count(tape, place.word))
+            words: tape.words, first: place.word + 1, end: ferry_json_close(tape, place.word),
+            count: ferry_json_count(tape, place.word))
     }
 
     @inline(never)
     private func noArray(at place: Place) -> JSONMismatch { JSONMismatch(at: view(at: place), expected: "array") }
-
-    @usableFromInline
-    func next(_ places: inout Places) -> Place? {
-        guard places.next < places.end else { return nil }
-        let place = Place(word: places.next)
-        places.next = ferry_json_after(document.tape, places.next)
-        return place
-    }
 }
