@@ -120,7 +120,7 @@ let package = Package(
         // Of its own, so that Ferry does not bring FoundationXML and its libxml2 along.
         .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
         // Of its own, so that Ferry does not bring hiredis along.
-        .target(name: "FerryRedis", dependencies: ["Chiredis", "FerryCache"], swiftSettings: strict),
+        .target(name: "FerryRedis", dependencies: ["Chiredis", "Czstd", "FerryCache"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
         // What joins Ferry to packages of the Swift ecosystem: each is empty while its trait is off.
@@ -166,7 +166,9 @@ let package = Package(
         .target(name: "FerryMeasurement", swiftSettings: strict),
         .executableTarget(
             name: "FerryCommand",
-            dependencies: ["Ferry", "FerryJSON", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt"],
+            dependencies: [
+                "Ferry", "FerryJSON", "FerryRedis", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt",
+            ],
             exclude: ["Schemas"], swiftSettings: strict),
 
         // Tests, one target for each module.
@@ -274,7 +276,9 @@ if Context.environment["FERRY_FUZZ"] != nil {
     package.targets += [
         .target(
             name: "FerryCommand",
-            dependencies: ["Ferry", "FerryJSON", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt"],
+            dependencies: [
+                "Ferry", "FerryJSON", "FerryRedis", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt",
+            ],
             exclude: ["EntryPoint.swift", "Schemas"], swiftSettings: strict),
         .executableTarget(
             name: "FerryFuzz", dependencies: fuzzed, path: "Tests/Fuzz",

@@ -40,12 +40,18 @@ public struct RedisConfiguration: Sendable {
     /// use. The default is a day.
     public var timeToLive: Duration = .seconds(86_400)
 
-    /// How long a process that fetches what is missing may keep the others from fetching it, too: they wait for it,
-    /// with requests whose policy is `timeToLive`. The default is `nil`: nobody waits, and each fetches for itself.
+    /// How long a process that fetches what is missing may keep the others from fetching it, too: they wait for it. The
+    /// default is `nil`: nobody waits, and each fetches for itself.
     ///
-    /// It ends when the response is stored, or is not going to be. Responses that are never stored are then fetched one
-    /// after another: leave it where many are of that kind.
+    /// It ends when the response is stored, or is not going to be. With `timeToLive`, responses that are never stored
+    /// are then fetched one after another: leave it where many are of that kind. With `http` a process remembers the
+    /// URLs whose responses the server forbids to store, and waits for nobody there. A stale response is validated by
+    /// each process.
     public var lease: Duration?
+
+    /// Entries of at least so many bytes are compressed with zstd, where that makes them an eighth smaller. The default
+    /// is 8 KiB; `nil` compresses none. Entries that others have compressed are read in any case.
+    public var minCompressedBytes: Int? = 8 << 10
 
     /// Of one entry; larger ones are neither written nor taken from Redis. The default is 5 MiB.
     public var maxEntryBytes = 5 << 20
