@@ -133,7 +133,7 @@ extension FetchCommand {
                 "max-redirects", value: "N", "Redirects to follow; 0 for none, and -d @- goes as it comes (10)"),
             CommandOption("retries", value: "N", "How often to try again what may be tried again (0)"),
             CommandOption(
-                "max-body", value: "N", "Most bytes of the body (64 MiB with --json, --schema, --cache-dir)"),
+                "max-body", value: "N", "Most bytes of the body (64 MiB with --json, --schema, a cache)"),
             CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
             CommandOption("connect-timeout", value: "S", "Seconds for the connection"),
             CommandOption("deadline", value: "S", "Seconds for everything, retries included"),
@@ -170,6 +170,8 @@ extension FetchCommand {
         "What is kept of the answers, which are held in memory then",
         [
             CommandOption("cache-dir", value: "FOLDER", "Where; made when it is not there"),
+            CommandOption(
+                "cache", value: "URL", "In place of --cache-dir: in Redis, redis://HOST[:PORT][/DATABASE]"),
             CommandOption("cache-ttl", value: "S", "Seconds for which a kept answer is used again"),
             CommandOption(
                 "http-cache", optionalValue: "KIND", "In place of --cache-ttl: as the server says; private or shared"),
