@@ -120,7 +120,7 @@ let package = Package(
         // A module of its own, so that Ferry does not depend on FoundationXML and its libxml2.
         .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
         // A module of its own, so that Ferry does not depend on hiredis.
-        .target(name: "FerryRedis", dependencies: ["Chiredis", "FerryCache"], swiftSettings: strict),
+        .target(name: "FerryRedis", dependencies: ["Chiredis", "Czstd", "FerryCache"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
         // Adapters of Ferry to packages of the Swift ecosystem: each is empty while its trait is off.
@@ -166,7 +166,9 @@ let package = Package(
         .target(name: "FerryMeasurement", swiftSettings: strict),
         .executableTarget(
             name: "FerryCommand",
-            dependencies: ["Ferry", "FerryJSON", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt"],
+            dependencies: [
+                "Ferry", "FerryJSON", "FerryRedis", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt",
+            ],
             exclude: ["Schemas"], swiftSettings: strict),
 
         // Tests, one target for each module. This one collects what the tests of faults note for the manual's table.
@@ -272,7 +274,9 @@ if Context.environment["FERRY_FUZZ"] != nil {
     package.targets += [
         .target(
             name: "FerryCommand",
-            dependencies: ["Ferry", "FerryJSON", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt"],
+            dependencies: [
+                "Ferry", "FerryJSON", "FerryRedis", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt",
+            ],
             exclude: ["EntryPoint.swift", "Schemas"], swiftSettings: strict),
         .executableTarget(
             name: "FerryFuzz", dependencies: fuzzed, path: "Tests/Fuzz",

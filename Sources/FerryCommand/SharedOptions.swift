@@ -1,4 +1,5 @@
 internal import Ferry
+internal import FerryRedis
 internal import FoundationEssentials
 
 /// `--engine`: the engine for requests over HTTP/1.1.
@@ -34,29 +35,68 @@ extension RequestMetrics.Engine {
     var word: String { self == .http1 ? "http1" : "libcurl" }
 }
 
+/// Where a cache stores responses: a folder, or a Redis server.
+enum CacheLocation: Sendable {
+    case folder(String)
+    case redis(RedisConfiguration)
+
+    /// What the command line says by `--cache-dir` or `--cache`; `nil` where it says nothing.
+    init?(_ arguments: ParsedArguments) throws(UsageError) {
+        switch (arguments.last("cache-dir"), arguments.last("cache")) {
+        case (nil, nil): return nil
+        case (.some, .some):
+            throw UsageError("--cache-dir and --cache exclude each other: one names a folder, the other a Redis server")
+        case (let folder?, nil):
+            if folder.isEmpty { throw UsageError("--cache-dir wants a folder") }
+            self = .folder(folder)
+        case (nil, let url?):
+            do throws(RedisURLError) {
+                self = .redis(try RedisConfiguration(url: url))
+            } catch {
+                // Not the URL itself: there may be a password in it.
+                throw UsageError("--cache wants redis://HOST[:PORT][/DATABASE] or unix:///PATH: \(error)")
+            }
+        }
+    }
+
+    /// The option that names it.
+    static func name(_ arguments: ParsedArguments) -> String { arguments.has("cache") ? "cache" : "cache-dir" }
+
+    /// The cache of an agent. A process that sends one request waits for the connection to Redis, and no request of
+    /// many does.
+    func configuration(connects: Bool) -> CacheConfiguration {
+        switch self {
+        case .folder(let folder): return CacheConfiguration(directory: folder)
+        case .redis(var redis):
+            if connects { redis.timeout = redis.connectTimeout }
+            return CacheConfiguration { [redis] in RedisCacheStorage(redis) }
+        }
+    }
+}
+
 /// The cache of `ferry run` and `ferry bench`, according to RFC 9111.
 enum HTTPCacheOption {
     static let options = [
         CommandOption(
             "http-cache", optionalValue: "KIND", "Cache responses as the server says, in memory; private or shared"),
         CommandOption("cache-dir", value: "FOLDER", "With --http-cache: store responses in FOLDER instead of memory"),
+        CommandOption("cache", value: "URL", "With --http-cache: in Redis, redis://HOST[:PORT][/DATABASE]"),
     ]
-    static let names = ["http-cache", "cache-dir"]
+    static let names = ["http-cache", "cache-dir", "cache"]
 
     /// The size of the memory cache, if no folder is set.
     private static let memoryBytes = 256 << 20
 
     /// Sets it in the configuration, for requests without a cache of their own.
     static func apply(_ arguments: ParsedArguments, to configuration: inout NetworkConfiguration) throws(UsageError) {
-        let directory = arguments.last("cache-dir")
+        let location = try CacheLocation(arguments)
         guard arguments.has("http-cache") else {
-            if directory != nil { throw UsageError("--cache-dir requires --http-cache") }
+            if location != nil { throw UsageError("--\(CacheLocation.name(arguments)) goes with --http-cache") }
             return
         }
-        if directory?.isEmpty == true { throw UsageError("--cache-dir needs a folder") }
         configuration.cachePolicy = .http(shared: try FetchCache.isShared(arguments.last("http-cache")))
-        if let directory {
-            configuration.cache = CacheConfiguration(directory: directory)
+        if let location {
+            configuration.cache = location.configuration(connects: false)
         } else if configuration.cache == nil {
             configuration.cache = CacheConfiguration { MemoryCacheStorage(maxBytes: memoryBytes) }
         }

@@ -15,10 +15,10 @@ import Synchronization
 /// writes and the errors: `io` (no connection), `timeout`, `noPermission` (the login), `noSpace` (Redis's `maxmemory`),
 /// `busy` (Redis is loading), `damaged` (an invalid reply) and `other`.
 ///
-/// The names of the keys are digests. The values contain what a directory would contain: header fields and bodies,
-/// without the credentials of requests. Redis must permit `GET`, `SET`, `UNLINK`, `SCAN`, `PUBLISH` and `SUBSCRIBE`,
-/// and `EVAL` for a ``RedisConfiguration/lease``. Its `maxmemory-policy` determines which entries are evicted when its
-/// memory is full.
+/// The names of the keys are digests; the values hold what a directory would hold: header fields and bodies, without
+/// the credentials of requests. Redis needs no more than `GET`, `PSETEX`, `UNLINK`, `SCAN`, `PUBLISH` and `SUBSCRIBE`,
+/// and `SET` and `EVAL` for a ``RedisConfiguration/lease``.
+/// Which entries go when its memory is full says its own `maxmemory-policy`.
 public final class RedisCacheStorage: CacheStorage {
     private let loop: RedisLoop
     private let counter: CacheCounter
@@ -42,7 +42,7 @@ public final class RedisCacheStorage: CacheStorage {
 
     /// The Redis key of an entry. The number is that of the record's format, so records in another format are not
     /// found.
-    private func name(_ key: CacheKey) -> String { configuration.prefix + "1:" + key.name }
+    private func name(_ key: CacheKey) -> String { configuration.prefix + "2:" + key.name }
 
     // MARK: Leases
 
@@ -101,7 +101,9 @@ public final class RedisCacheStorage: CacheStorage {
                     switch reply.kind {
                     case .null: answer(.missing(.notFound))
                     case .bytes:
-                        if reply.bytes.count <= most, let entry = CacheEntry(record: reply.bytes, for: key) {
+                        if let record = RedisValue.record(reply.bytes, most: most),
+                            let entry = CacheEntry(record: record, for: key)
+                        {
                             // It may have been removed during the lookup.
                             return answer(loop.owed.number(name) != 0 ? .missing(.notFound) : .found(entry))
                         }
@@ -131,8 +133,11 @@ public final class RedisCacheStorage: CacheStorage {
         let time = min(entry.usefulTime ?? configuration.timeToLive, configuration.timeToLive).milliseconds
         loop.submit(
             RedisCommand(
-                arguments: ["SET".bytes, name.bytes, entry.record(for: key), "PX".bytes, "\(time)".bytes],
-                line: .change, patience: configuration.writeTimeout.nanoseconds, bytes: max(entry.count, 1),
+                // Sealed and compressed when it is sent: the caller has other things to do.
+                arguments: ["PSETEX".bytes, name.bytes, "\(time)".bytes],
+                last: { [least = configuration.minCompressedBytes] in
+                    RedisValue.of(entry.record(for: key), from: least)
+                }, line: .change, patience: configuration.writeTimeout.nanoseconds, bytes: max(entry.count, 1),
                 finish: { [counter, loop] outcome in
                     switch outcome {
                     case .reply(let reply) where reply.kind == .status:

@@ -18,6 +18,8 @@ struct RedisCommand: Sendable {
     }
 
     var arguments: [[UInt8]]
+    /// The last of them, where it is made only when the command is sent, on the thread of the loop: it takes time.
+    var last: (@Sendable () -> [UInt8])?
     var line: Line
     /// Nanoseconds from the call on.
     var patience: UInt64

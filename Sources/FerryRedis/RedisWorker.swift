@@ -172,7 +172,7 @@ final class RedisWorker {
         let now = monotonicTime()
         sent.append(Sent(finish: command.finish, deadline: item.deadline, time: now, bytes: command.bytes))
         nextDeadline = min(nextDeadline, now &+ stall)
-        try connection.append(command.arguments)
+        try connection.append(command.arguments + (command.last.map { [$0()] } ?? []))
     }
 
     private func wait() {

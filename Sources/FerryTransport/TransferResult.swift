@@ -7,6 +7,8 @@ import Synchronization
 /// only reads it: that makes it Sendable.
 package final class TransferResult: @unchecked Sendable {
     private let raw: UnsafeMutablePointer<ferry_result>
+    /// Whose the body is; `nil` where it is its own.
+    private let owner: TransferResult?
 
     let kept = Mutex<(any AnyObject & Sendable)?>(nil)
     let passed = Atomic<UInt64>(0)
@@ -14,17 +16,20 @@ package final class TransferResult: @unchecked Sendable {
     /// Takes ownership of a result from the core.
     init(owning raw: UnsafeMutablePointer<ferry_result>) {
         self.raw = raw
+        owner = nil
     }
 
     /// Makes a result without a network: `head` is parsed by the same rules as one from the network.
     package init(id: TransferID, head: [UInt8], body: [UInt8]) throws(TransferFailure) {
         let made = head.withUnsafeBytes { head in body.withUnsafeBytes { Self.make(id, head, $0) } }
         raw = try made.get()
+        owner = nil
     }
 
     /// Makes a result without a network from borrowed memory: head and body are copied.
     package init(id: TransferID, head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer) throws(TransferFailure) {
         raw = try Self.make(id, head, body).get()
+        owner = nil
     }
 
     private static func make(
@@ -46,6 +51,7 @@ package final class TransferResult: @unchecked Sendable {
         ferry_result_make_fault(id, failure.code.rawValue, failure.detail.rawValue, phase.rawValue, &made)
         guard let made else { preconditionFailure("out of memory") }
         raw = made
+        owner = nil
         // A failure has no body that could be read, so this storage is free.
         if !failure.message.isEmpty { kept.withLock { $0 = FailureMessage(failure.message) } }
     }
@@ -140,14 +146,51 @@ package final class TransferResult: @unchecked Sendable {
     package func withHeader<R>(
         _ index: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> R
     ) rethrows -> R {
+        let field = field(index)
+        return try body(field.name, field.value)
+    }
+
+    /// The name's and the value's bytes of one field. They live as long as this object.
+    package func field(_ index: Int) -> (name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
         precondition(index >= 0 && index < headerCount, "no header field \(index)")
         guard let fields = raw.pointee.fields, let head = raw.pointee.head else {
             preconditionFailure("the core counted fields it did not keep")
         }
         let field = fields[index]
-        return try body(
+        return (
             UnsafeRawBufferPointer(start: head + Int(field.name), count: Int(field.name_length)),
-            UnsafeRawBufferPointer(start: head + Int(field.value), count: Int(field.value_length)))
+            UnsafeRawBufferPointer(start: head + Int(field.value), count: Int(field.value_length))
+        )
+    }
+
+    /// Another value for one field, of the same length.
+    package struct FieldChange {
+        package let index: Int
+        package let value: UnsafeRawBufferPointer
+
+        package init(index: Int, value: UnsafeRawBufferPointer) { (self.index, self.value) = (index, value) }
+    }
+
+    /// A result with the same head, but for some values of the same length, and the same body, which is shared. `nil`
+    /// without memory, or where a length is another.
+    package convenience init?(revising other: TransferResult, _ changes: [FieldChange]) {
+        var places: [ferry_change] = []
+        for change in changes {
+            guard change.index < other.headerCount, let field = other.raw.pointee.fields?[change.index],
+                Int(field.value_length) == change.value.count,
+                let bytes = change.value.bindMemory(to: CChar.self).baseAddress
+            else { return nil }
+            places.append(ferry_change(at: field.value, length: UInt32(field.value_length), bytes: bytes))
+        }
+        var made: UnsafeMutablePointer<ferry_result>?
+        ferry_result_revise(other.raw, places, places.count, &made)
+        guard let made else { return nil }
+        self.init(made, sharing: other.owner ?? other)
+        passedCheck = other.passedCheck
+    }
+
+    private init(_ raw: UnsafeMutablePointer<ferry_result>, sharing owner: TransferResult) {
+        (self.raw, self.owner) = (raw, owner)
     }
 
     /// The lines of the informational heads, as received, without their line ends.

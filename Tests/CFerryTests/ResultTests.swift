@@ -51,6 +51,33 @@ extension CoreTests {
             #expect(throws: CoreFault(FERRY_E_MALFORMED_RESPONSE)) { try make(head) }
         }
 
+        /// Its head is its own, and its body that of the other.
+        @Test func aRevisedResultHasOtherBytesInItsHead() throws {
+            var (made, revised): (UnsafeMutablePointer<ferry_result>?, UnsafeMutablePointer<ferry_result>?)
+            let head = "HTTP/1.1 200 OK\r\nX-A: 1\r\nX-B: 22\r\n\r\n"
+            #expect(ferry_result_make(7, head, head.utf8.count, "body", 4, &made) == FERRY_OK)
+            let first = try #require(made)
+            defer { ferry_result_free(first) }
+            let value = first.pointee.fields![1].value
+            let code = "33".withCString { text in
+                var change = ferry_change(at: value, length: 2, bytes: text)
+                return ferry_result_revise(first, &change, 1, &revised)
+            }
+            let second = try #require(code == FERRY_OK ? revised : nil)
+            defer { ferry_result_free(second) }
+            #expect(second.pointee.body == first.pointee.body && second.pointee.body_length == 4)
+            let (old, new) = (CoreResult(copying: first.pointee), CoreResult(copying: second.pointee))
+            #expect(old.values("x-b") == ["22"] && new.values("x-b") == ["33"] && new.values("x-a") == ["1"])
+            #expect(new.status == 200 && new.body == old.body)
+            for (at, length) in [(first.pointee.head_length, 1), (.max, 1), (0, UInt32.max), (value, 1000)] {
+                let code = head.withCString { text in
+                    var change = ferry_change(at: at, length: length, bytes: text)
+                    return ferry_result_revise(first, &change, 1, &revised)
+                }
+                #expect(code == FERRY_E_INTERNAL && revised == nil)
+            }
+        }
+
         @Test func aMadeFault() {
             var made: UnsafeMutablePointer<ferry_result>?
             let code = ferry_result_make_fault(

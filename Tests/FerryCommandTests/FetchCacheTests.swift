@@ -129,7 +129,35 @@ import Testing
         ["--http-cache"], ["--cache-dir", "/x", "--http-cache=public"],
         ["--cache-dir", "/x", "--http-cache", "--cache-ttl", "1"],
         ["--cache-dir", "/x", "--http-cache", "--cache-version", "1"],
+        ["--cache", "redis://h", "--cache-dir", "/x", "--cache-ttl", "1"], ["--cache", "redis://h"],
+        ["--cache", "", "--cache-ttl", "1"], ["--cache", "h:6379", "--cache-ttl", "1"],
+        ["--cache", "redis://h/x", "--http-cache"], ["--cache", "rediss://h", "--http-cache"],
+        ["--cache", "redis://h", "--events", "--http-cache"],
     ]) func whatDoesNotFitTogetherIsAUsageError(line: [String]) {
         #expect(throws: UsageError.self) { try plan(["http://h/"] + line) }
+    }
+
+    @Test(arguments: [
+        ("redis://kim:secret@/0", "--cache wants redis://HOST[:PORT][/DATABASE] or unix:///PATH: no host"),
+        ("rediss://:secret@h", "TLS: hiredis of Debian has none; use a Unix socket or a tunnel"),
+    ]) func anErrorNamesWhatIsWrongAndNoPassword(url: String, message: String) {
+        let error = #expect(throws: UsageError.self) { try plan(["http://h/", "--cache", url, "--http-cache"]) }
+        #expect(error.map { "\($0)" }?.contains(message) == true)
+        #expect(error.map { "\($0)" }?.contains("secret") == false)
+    }
+
+    /// Nobody listens there.
+    @Test func aRedisThatIsNotThereFailsNoRequest() async throws {
+        try await withLoopbackServer { server in
+            for policy in [["--cache-ttl", "60"], ["--http-cache"]] {
+                let plan = try plan([server.baseURL + "/hello", "--cache", "redis://127.0.0.1:1/3"] + policy)
+                let report = await withNetworkAgent(configuration: plan.configuration, grace: .zero) { agent in
+                    await FetchReport(of: plan, by: agent)
+                }
+                #expect(report.exitCode == .success && report.response?.isFromCache == false)
+                #expect(report.response?.cacheStatus?.forward != nil)
+            }
+            #expect(server.requestCount == 2)
+        }
     }
 }

@@ -148,6 +148,7 @@ import Testing
             try offers("ferry", "fetch", "--cache-") == [
                 "--cache-dir", "--cache-ttl", "--cache-version", "--cache-mode",
             ])
+        #expect(try offers("ferry", "run", "--cac") == ["--cache-dir", "--cache"])
         #expect(try offers("ferry", "fetch", "http://h/", "--cache-mode", "") == ["else-network", "reload", "only"])
         #expect(try offers("ferry", "fetch", "--cache-mode", "=", "re") == ["reload"])
         #expect(try offers("ferry", "fetch", "--cache-mode", "=") == ["else-network", "reload", "only"])

@@ -2,7 +2,8 @@ import Ferry
 import FerryRedis
 import Glibc
 
-/// A separate process for the tests of the store in Redis: `FerryRedisProbe SOCKET BASE RUNS`.
+/// A process of its own for the tests of the store in Redis: `FerryRedisProbe SOCKET BASE RUNS POLICY`, where POLICY is
+/// `time` or `http`.
 ///
 /// It requests 50 items from BASE with some tasks at once, and shares the responses through Redis. After each round it
 /// reports its progress to BASE, whose response says whether to continue. With RUNS it ends after that many.
@@ -12,7 +13,7 @@ struct Probe {
         typealias Value = String
         let number: Int
         var path: String { "/items/\(number)" }
-        var cachePolicy: CachePolicy { .timeToLive(.seconds(3600)) }
+        let cachePolicy: CachePolicy
     }
 
     private struct Report: Request {
@@ -27,7 +28,7 @@ struct Probe {
 
     static func main() async throws {
         let arguments = CommandLine.arguments
-        guard arguments.count == 4, let runs = Int(arguments[3]) else { exit(2) }
+        guard arguments.count == 5, let runs = Int(arguments[3]) else { exit(2) }
         var redis = RedisConfiguration(unixSocket: arguments[1])
         // A machine with two cores runs ten of these.
         (redis.timeout, redis.writeTimeout) = (.seconds(5), .seconds(5))
@@ -38,10 +39,11 @@ struct Probe {
         // Every hit comes from Redis.
         configuration.cache?.memoryBytes = 0
         let agent = NetworkAgent(configuration: configuration)
+        let policy = arguments[4] == "http" ? CachePolicy.http() : .timeToLive(.seconds(3600))
         // Done, hits, failed, wrong.
         var figures = [0, 0, 0, 0]
         while true {
-            let sums = await round(from: figures[0], agent)
+            let sums = await round(from: figures[0], policy, agent)
             figures = zip(figures, sums).map { $0 + $1 }
             if runs > 0 {
                 if figures[0] >= runs { break }
@@ -56,11 +58,11 @@ struct Probe {
 
     /// Some tasks at once; returns the sums of their reports.
     @concurrent
-    private static func round(from start: Int, _ agent: NetworkAgent) async -> [Int] {
+    private static func round(from start: Int, _ policy: CachePolicy, _ agent: NetworkAgent) async -> [Int] {
         let share = roundRuns / tasks
         return await withTaskGroup(of: [Int].self) { group in
             for task in 0..<tasks {
-                group.addTask { await perform((start + task * share)..<(start + (task + 1) * share), agent) }
+                group.addTask { await perform((start + task * share)..<(start + (task + 1) * share), policy, agent) }
             }
             var sums = [0, 0, 0, 0]
             for await figures in group { sums = zip(sums, figures).map { $0 + $1 } }
@@ -68,13 +70,13 @@ struct Probe {
         }
     }
 
-    private static func perform(_ runs: Range<Int>, _ agent: NetworkAgent) async -> [Int] {
+    private static func perform(_ runs: Range<Int>, _ policy: CachePolicy, _ agent: NetworkAgent) async -> [Int] {
         var figures = [0, 0, 0, 0]
         for run in runs {
             let number = (run &* 7 &+ Int(getpid())) % items
             figures[0] += 1
             do {
-                let reply = try await agent.send(Item(number: number))
+                let reply = try await agent.send(Item(number: number, cachePolicy: policy))
                 if reply.isFromCache { figures[1] += 1 }
                 if reply.value != "item \(number)" { figures[3] += 1 }
             } catch {

@@ -152,6 +152,11 @@ final class FakeRedis: Sendable {
                     state.values[words[1]] = command[2]
                     return Array("+OK\r\n".utf8)
                 }()
+            case "PSETEX":
+                {
+                    state.values[words[1]] = command[3]
+                    return Array("+OK\r\n".utf8)
+                }()
             case "EVAL":
                 {
                     if state.values[words[3]] == command[4] { state.values[words[3]] = nil }

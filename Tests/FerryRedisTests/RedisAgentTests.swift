@@ -219,6 +219,86 @@ import Testing
         await agent.shutdown()
         server.stop()
     }
+
+    // MARK: Leases of responses by RFC 9111
+
+    private struct Served: Request {
+        typealias Value = String
+        var path = "/served"
+        var headers = Headers()
+        var deadline: Duration?
+        var cachePolicy: CachePolicy { .http() }
+        var statusValidation: StatusValidation? { .any }
+    }
+
+    @Test func oneFetchesWhatTheServerAllowsToStoreAndTheOthersWait() async throws {
+        let (first, second) = (counting(["Cache-Control": "max-age=60"]), counting(["Cache-Control": "max-age=60"]))
+        let agents = [first, second].map { stub in agent(stub) { $0.lease = .seconds(1000) } }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<40 {
+                group.addTask {
+                    let reply = try await agents[number % 2].send(Served(path: "/\(number % 5)"))
+                    #expect(reply.status == 200)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(first.requests.count + second.requests.count == 5)
+        for agent in agents { await agent.shutdown() }
+        #expect(!server.names.contains { $0.contains("lease:") }, "each lease was ended")
+        server.stop()
+    }
+
+    /// `no-store`, a failure, a cancel: the lease goes with the run that has it.
+    @Test func whatIsNotStoredKeepsNobodyWaiting() async throws {
+        let stub = StubTransport { request in
+            switch request.number {
+            case 1: .failure(.connect)
+            case 2: .hold
+            default: .response(headers: ["Cache-Control": "no-store"], body: "x")
+            }
+        }
+        let agent = agent(stub) { $0.lease = .seconds(1000) }
+        await #expect(throws: RequestError.self) { try await agent.send(Served()) }
+        let cancelled = Task { try await agent.send(Served()) }
+        await stub.waitForHeld(1)
+        cancelled.cancel()
+        _ = await cancelled.result
+        #expect(try await agent.send(Served()).value == "x")
+        let leases = server.commands.count { $0.contains("NX") }
+        // From now on it is known that there is nothing to wait for.
+        for _ in 0..<3 { _ = try await agent.send(Served()) }
+        #expect(server.commands.count { $0.contains("NX") } == leases && leases == 3)
+        await agent.shutdown()
+        server.stop()
+    }
+
+    @Test func whoWaitsForAResponseOfTheServersKeepsToTheDeadline() async throws {
+        server.script { $0.contains("NX") ? .text("$-1\r\n") : .honest }
+        let agent = agent(counting(["Cache-Control": "max-age=60"])) { $0.lease = .seconds(1000) }
+        let error = await #expect(throws: RequestError.self) {
+            try await agent.send(Served(deadline: .milliseconds(200)))
+        }
+        #expect(error?.code == .timeout(.deadline))
+        // These wait for nobody.
+        for word in ["no-cache", "no-store", "only-if-cached"] {
+            _ = try await agent.send(Served(headers: ["Cache-Control": word], deadline: .seconds(20)))
+        }
+        await agent.shutdown()
+        server.stop()
+    }
+
+    /// Redis that says nothing but lies about leases.
+    @Test(arguments: ["+QUEUED\r\n", ":1\r\n", "-ERR no\r\n", "*0\r\n", "$3\r\nyes\r\n"])
+    func whateverRedisSaysOfALeaseTheRunGoesOn(answer: String) async throws {
+        server.script { $0.contains("NX") || $0[0] == "EVAL" ? .text(answer) : .honest }
+        let stub = counting(["Cache-Control": "max-age=60"])
+        let agent = agent(stub) { $0.lease = .milliseconds(50) }
+        for number in 0..<3 { #expect(try await agent.send(Served(path: "/\(number)")).status == 200) }
+        #expect(stub.requests.count == 3)
+        await agent.shutdown()
+        server.stop()
+    }
 }
 
 extension DispatchSemaphore {

@@ -96,6 +96,22 @@ int ferry_result_make(uint64_t id, const char *_Nonnull head,
                       size_t body_length,
                       ferry_result *_Nullable *_Nonnull out);
 
+/* Bytes of a head in whose place others stand. */
+typedef struct ferry_change {
+  uint32_t at; /* in `head` */
+  uint32_t length;
+  const char *_Nonnull bytes;
+} ferry_change;
+
+/* [any thread] A result with the head of another one, some bytes of which are
+ * others, and with its body. The body is not copied: `from` is to be freed
+ * after the new result. Informational heads and trailers are left out. A
+ * change that is not within the head is FERRY_E_INTERNAL. Freed by
+ * ferry_result_free(). */
+int ferry_result_revise(const ferry_result *_Nonnull from,
+                        const ferry_change *_Nullable changes, size_t count,
+                        ferry_result *_Nullable *_Nonnull out);
+
 /* [any thread] Copies what on_head or on_answered was given: status, head,
  * trailers and the measurements so far, without a body. For receivers that keep
  * it after the callback. The caller frees it with ferry_result_free(). */

@@ -170,6 +170,38 @@ fail:
   return code;
 }
 
+int ferry_result_revise(const ferry_result *from, const ferry_change *changes,
+                        size_t count, ferry_result **out) {
+  size_t capacity, size = from->field_count * sizeof(ferry_field);
+  ferry__transfer *t = calloc(1, sizeof *t);
+  *out = NULL;
+  if (!t)
+    return FERRY_E_MEMORY;
+  t->result = *from;
+  t->result.next = NULL;
+  t->result.message = NULL;
+  t->result.informational = t->result.trailers = NULL;
+  t->result.informational_length = t->result.trailers_length = 0;
+  t->packed = ferry__block_make(size + from->head_length, &capacity);
+  if (!t->packed) {
+    free(t);
+    return FERRY_E_MEMORY;
+  }
+  put(&t->result, t->packed, from->fields, from->field_count, from->head,
+      from->head_length);
+  for (size_t i = 0; i < count; i++) {
+    const ferry_change *change = &changes[i];
+    if (change->at > from->head_length ||
+        change->length > from->head_length - change->at) {
+      ferry_result_free(&t->result);
+      return FERRY_E_INTERNAL;
+    }
+    memcpy(t->packed + size + change->at, change->bytes, change->length);
+  }
+  *out = &t->result;
+  return FERRY_OK;
+}
+
 int ferry_result_copy_head(const ferry_result *so_far, ferry_result **out) {
   size_t size, capacity;
   ferry__transfer *t = calloc(1, sizeof *t);

@@ -131,6 +131,8 @@ final class CacheCounters: Sendable {
     private let diskHits = Atomic<UInt64>(0)
     private let staleHits = Atomic<UInt64>(0)
     private let validations = Atomic<UInt64>(0)
+    /// A miss of this kind comes before each validation.
+    private let expired = Atomic<UInt64>(0)
     private let rest = Mutex((misses: [CacheMiss: UInt64](), refusals: [CacheRefusal: UInt64]()))
 
     func hit(fromMemory: Bool, isStale: Bool) {
@@ -140,7 +142,13 @@ final class CacheCounters: Sendable {
 
     func validated() { validations.add(1, ordering: .relaxed) }
 
-    func missed(_ miss: CacheMiss) { rest.withLock { $0.misses[miss, default: 0] += 1 } }
+    func missed(_ miss: CacheMiss) {
+        if miss == .expired {
+            expired.add(1, ordering: .relaxed)
+        } else {
+            rest.withLock { $0.misses[miss, default: 0] += 1 }
+        }
+    }
 
     func refused(_ refusal: CacheRefusal) { rest.withLock { $0.refusals[refusal, default: 0] += 1 } }
 
@@ -151,6 +159,8 @@ final class CacheCounters: Sendable {
         statistics.staleHits = staleHits.load(ordering: .relaxed)
         statistics.validations = validations.load(ordering: .relaxed)
         (statistics.misses, statistics.refusals) = rest.withLock { $0 }
+        let expired = expired.load(ordering: .relaxed)
+        if expired > 0 { statistics.misses[.expired] = expired }
         return statistics
     }
 }

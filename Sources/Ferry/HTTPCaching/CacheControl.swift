@@ -25,41 +25,54 @@ struct CacheDirectiveList: Sendable {
 
     /// The directives of these field values, in order.
     init(_ values: [String]) {
-        for value in values { read(Array(value.utf8)) }
+        for var value in values { value.withUTF8 { read($0) } }
     }
 
-    private mutating func read(_ bytes: [UInt8]) {
+    private mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) {
         var at = 0
         // After an unterminated quotation mark no later one is terminated either. To search for their ends would take
         // quadratic time.
         var mayClose = true
         while at < bytes.count {
-            var name: [UInt8] = []
+            let start = at
+            // What a name is without the quoted strings in it; `nil` where there are none.
+            var unquoted: [UInt8]?
             while at < bytes.count, bytes[at] != 0x2C, bytes[at] != 0x3D {
                 if bytes[at] == 0x22, let end = Self.closingQuote(bytes, at, &mayClose) {
                     // A quoted string is not a directive, and its content is ignored.
-                    name.append(0x22)
+                    unquoted = (unquoted ?? Array(bytes[start..<at])) + [0x22]
                     at = end + 1
                 } else {
-                    name.append(lowercased(bytes[at]))
+                    unquoted?.append(bytes[at])
                     at += 1
                 }
             }
-            let bare = Self.trimmed(name[...])
+            let end = at
+            let name = unquoted?.withUnsafeBufferPointer { Self.name($0[...]) } ?? Self.name(bytes[start..<end])
             var argument: Argument?
             if at < bytes.count, bytes[at] == 0x3D {
                 at += 1
                 argument = Self.argument(bytes, &at, &mayClose)
-                if name.last.map(Self.isSpace) == true { argument = .broken }
+                // A quoted string ends with its mark.
+                if end > start, Self.isSpace(bytes[end - 1]) { argument = .broken }
             }
             // After the comma.
             at += 1
-            if !bare.isEmpty { members.append(Member(name: String(decoding: bare, as: UTF8.self), argument: argument)) }
+            if !name.isEmpty { members.append(Member(name: name, argument: argument)) }
         }
     }
 
+    /// Without the white space around it, in lower case.
+    private static func name(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> String {
+        let bare = trimmed(bytes)
+        if bare.allSatisfy({ $0 < 0x41 || $0 > 0x5A }) { return String(decoding: bare, as: UTF8.self) }
+        return String(decoding: bare.map(lowercased), as: UTF8.self)
+    }
+
     /// Reads up to the comma or the end.
-    private static func argument(_ bytes: [UInt8], _ at: inout Int, _ mayClose: inout Bool) -> Argument {
+    private static func argument(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ at: inout Int, _ mayClose: inout Bool
+    ) -> Argument {
         if at < bytes.count, bytes[at] == 0x22, let end = closingQuote(bytes, at, &mayClose) {
             var text: [UInt8] = []
             var index = at + 1
@@ -80,7 +93,9 @@ struct CacheDirectiveList: Sendable {
     }
 
     /// The end of the quotation that begins at `start`; `nil` if there is none.
-    private static func closingQuote(_ bytes: [UInt8], _ start: Int, _ mayClose: inout Bool) -> Int? {
+    private static func closingQuote(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ mayClose: inout Bool
+    ) -> Int? {
         guard mayClose else { return nil }
         var index = start + 1
         while index < bytes.count {
@@ -93,9 +108,9 @@ struct CacheDirectiveList: Sendable {
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    private static func trimmed(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) -> Slice<UnsafeBufferPointer<UInt8>> {
         var bytes = bytes.drop(while: isSpace)
-        while let last = bytes.last, isSpace(last) { bytes.removeLast() }
+        while let last = bytes.last, isSpace(last) { bytes = bytes.dropLast() }
         return bytes
     }
 
@@ -236,14 +251,16 @@ public struct RequestCacheControl: Sendable, Hashable, CustomStringConvertible {
 
     /// The directives of these fields. An invalid number is read as the strictest one, so that it never permits an
     /// older response.
-    init(_ headers: Headers) {
-        let values = headers.values(of: "Cache-Control")
-        if values.isEmpty {
+    init(_ headers: Headers) { self.init(cacheControl: headers["Cache-Control"], pragma: headers["Pragma"]) }
+
+    /// Likewise, of the values of both fields.
+    init(cacheControl: String?, pragma: @autoclosure () -> String?) {
+        guard let cacheControl else {
             // `Pragma: no-cache` counts if there is no Cache-Control (RFC 9111, 5.4).
-            noCache = headers.values(of: "Pragma").contains { CacheDirectiveList([$0]).contains("no-cache") }
+            noCache = pragma().map { CacheDirectiveList([$0]).contains("no-cache") } ?? false
             return
         }
-        let list = CacheDirectiveList(values)
+        let list = CacheDirectiveList([cacheControl])
         maxAge = list.seconds(of: "max-age").map { $0 ?? 0 }.min().map { .seconds($0) }
         minFresh = list.seconds(of: "min-fresh").map { $0 ?? mostDeltaSeconds }.max().map { .seconds($0) }
         for member in list.members {

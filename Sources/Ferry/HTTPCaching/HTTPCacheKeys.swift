@@ -16,7 +16,7 @@ struct HTTPCacheKey {
 
     init(_ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms, _ secrets: [Secret]) {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(prefix.count + 192)
+        bytes.reserveCapacity(prefix.count + 40 + secrets.count * 128)
         bytes += prefix
         bytes.append(terms.isShared ? 1 : 0)
         if terms.sensitiveData != .none { terms.sensitiveData.withBytes { bytes.append(contentsOf: $0) } }
@@ -34,13 +34,15 @@ struct HTTPCacheKey {
 
     /// The key of a URL, without its fragment, which is not part of the request (RFC 9110, 4.2.5).
     func key(_ url: String) -> CacheKey {
-        var material = owner
         var url = url
-        url.withUTF8 { bytes in
+        return url.withUTF8 { bytes in
             let end = bytes.firstIndex(of: 0x23) ?? bytes.count
-            material.append(contentsOf: bytes[..<end])
+            var material: [UInt8] = []
+            material.reserveCapacity(owner.count + end)
+            material += owner
+            material.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[..<end]))
+            return CacheKey(material)
         }
-        return CacheKey(material)
     }
 }
 
@@ -49,6 +51,10 @@ struct HTTPCacheTarget: Sendable {
     let url: String
     /// The key of a plain GET; `nil` for any other request, or if adapters or a token may change it.
     var key: CacheKey?
+    /// Its fields say how it uses the cache (RFC 9111, 5.2.1 and 5.4): their values.
+    var hasDirectives = false
+    var cacheControl: String?
+    var pragma: String?
     var isForeign = true
 }
 
@@ -73,10 +79,45 @@ extension AgentCore {
         var target = HTTPCacheTarget(url: found.url, isForeign: found.isForeign)
         let isPlain =
             request.method == .get && !alwaysNeedsExchange && (tokens == nil || !request.usesAuthenticator)
-            && !HTTPCacheStage.speaksOfCaching(request.headers) && !builder.headers.speaksOfCaching
             && request.body == nil
-        if isPlain { target.key = HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url) }
+        let words = max(CachingWords(found.own), builder.headers.cachingWords)
+        if words == .directives {
+            let common = found.isForeign ? builder.headers.publicFields : builder.headers.fields
+            target.hasDirectives = true
+            target.cacheControl = found.own["Cache-Control"] ?? common["Cache-Control"]
+            target.pragma = found.own["Pragma"] ?? common["Pragma"]
+        }
+        if isPlain && words < .conditions {
+            target.key = HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url)
+        }
         return target
+    }
+}
+
+/// What the fields of a request say of what may answer it.
+enum CachingWords: Comparable, Sendable {
+    case none
+    /// Directives for caches (RFC 9111, 5.2.1).
+    case directives
+    /// Conditions, or that a part is enough (RFC 9110, 13 and 14).
+    case conditions
+
+    init(_ headers: Headers) {
+        self = .none
+        if headers.isEmpty { return }
+        for field in headers {
+            switch field.name.utf8.count {
+            case 6 where equalNames(field.name, "Pragma"), 13 where equalNames(field.name, "Cache-Control"):
+                self = max(self, .directives)
+            case 5 where equalNames(field.name, "Range"),
+                8 where equalNames(field.name, "If-Match") || equalNames(field.name, "If-Range"),
+                13 where equalNames(field.name, "If-None-Match"),
+                17 where equalNames(field.name, "If-Modified-Since"),
+                19 where equalNames(field.name, "If-Unmodified-Since"):
+                self = .conditions
+            default: break
+            }
+        }
     }
 }
 
@@ -96,7 +137,7 @@ extension RequestBuilder {
     /// no authenticator changes the request. If this finds nothing, the lookup is repeated with the request as sent.
     func httpTarget<R: Request>(
         _ request: R, isShared: Bool, at servers: Servers
-    ) throws(RequestError) -> (url: String, secrets: [HTTPCacheKey.Secret], isForeign: Bool) {
+    ) throws(RequestError) -> (url: String, secrets: [HTTPCacheKey.Secret], isForeign: Bool, own: Headers) {
         let (method, encoding, arguments) = (request.method, request.argumentEncoding, request.arguments)
         let joined = try servers.join(request.path, of: request)
         var url = joined.url
@@ -122,7 +163,7 @@ extension RequestBuilder {
         if isAuthorized, let digest = authorization?.digest {
             secrets.append(HTTPCacheKey.Secret(name: "", value: "\(digest.user)\0\(digest.password)"))
         }
-        return (url, secrets, joined.isForeign)
+        return (url, secrets, joined.isForeign, own)
     }
 
     /// The fields that distinguish users. In a shared cache `Authorization` does not: RFC 9111, 3.5 has its own rule
@@ -185,10 +226,15 @@ final class ValidationTable: Sendable {
     final class Lead: Sendable {
         private let table: ValidationTable
         private let key: CacheKey
+        private let isOver = Atomic<Bool>(false)
 
         fileprivate init(_ table: ValidationTable, _ key: CacheKey) { (self.table, self.key) = (table, key) }
 
-        deinit {
+        deinit { end() }
+
+        /// What the validation has told is stored, or it has failed.
+        func end() {
+            if isOver.exchange(true, ordering: .relaxed) { return }
             let waiters = table.waiters.withLock { $0.removeValue(forKey: key) }
             for waiter in waiters ?? [] { waiter(true) }
         }

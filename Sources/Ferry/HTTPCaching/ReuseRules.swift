@@ -91,10 +91,18 @@ enum RangeRules {
         return .part(first..<min(count, (last ?? count) &+ 1))
     }
 
-    /// Whether the condition of an `If-Range` field holds (RFC 9110, 13.1.5), by the strong comparison.
+    /// Whether the condition of an `If-Range` field holds (RFC 9110, 13.1.5): only the strong comparison will do. A
+    /// date has to be the same one, and is strong where the response was made at least a second after it (8.8.2.2).
     private static func holds(_ condition: String, _ stored: Headers) -> Bool {
-        guard let tag = Validators(stored).tag else { return false }
-        return tag.stronglyMatches(EntityTag(text: condition))
+        if condition.contains("\"") {
+            guard let tag = Validators(stored).tag else { return false }
+            return tag.stronglyMatches(EntityTag(text: condition))
+        }
+        let now = HTTPDate(secondsSince1970: 0)
+        guard let text = stored["Last-Modified"], condition == text, let modified = HTTPDate(text, now: now),
+            let date = stored["Date"].flatMap({ HTTPDate($0, now: now) })
+        else { return false }
+        return date.secondsSince1970 > modified.secondsSince1970
     }
 
     /// A number up to 2⁴⁰; `nil` for larger ones, which are no body lengths.

@@ -3,7 +3,7 @@ import FerryTransport
 
 /// One response stored under RFC 9111: its head without the fields of a connection, its whole body, and what was known
 /// when it arrived.
-struct StoredVariant: Sendable {
+final class StoredVariant: Sendable {
     /// When the request left and when the response came, in microseconds since 1970 (RFC 9111, 4.2.3).
     struct Times: Sendable, Equatable {
         var request: CacheTime
@@ -26,6 +26,10 @@ struct StoredVariant: Sendable {
     let validators: Validators
     /// Until this time it is used for a request without cache directives, in microseconds since 1970; 0 means never.
     let freshUntil: CacheTime
+    /// A 304 that names its fields again, and but for dates says the same of them, changes nothing else of it.
+    let isRenewable: Bool
+    /// The fields that ask for its validation, where no other response is stored for its URL (RFC 9111, 4.3.1).
+    let conditions: [Headers.Field]
 
     init(
         _ result: TransferResult, _ times: Times, isHead: Bool, isDecoded: Bool, varying: [String],
@@ -46,9 +50,40 @@ struct StoredVariant: Sendable {
         self.directives = directives
         self.lifetime = lifetime
         validators = Validators(headers)
+        conditions = ValidationRules.conditions(selected: validators, all: [])
+        isRenewable = Renewal.applies(to: result, directives)
+        freshUntil = Self.freshUntil(directives, lifetime, times)
+    }
+
+    private static func freshUntil(
+        _ directives: ResponseDirectives, _ lifetime: Freshness.Lifetime, _ times: Times
+    ) -> CacheTime {
         // At the last microsecond it is stale (RFC 9111, 4.2: fresh while its age is less than its lifetime).
         let isFree = !directives.noCache && lifetime.microseconds > times.initialAge
-        freshUntil = isFree ? times.response + lifetime.microseconds - times.initialAge : 0
+        return isFree ? times.response + lifetime.microseconds - times.initialAge : 0
+    }
+
+    /// The same after a renewal. `nil` without memory.
+    init?(_ old: StoredVariant, _ renewal: Renewal, _ times: Times, isShared: Bool) {
+        if renewal.changes.isEmpty {
+            result = old.result
+        } else {
+            guard let made = TransferResult(revising: old.result, renewal.changes) else { return nil }
+            made.keepNothing()
+            result = made
+        }
+        directives = old.directives
+        // What depends on no date stays.
+        let isConstant = directives.maxAge != nil || isShared && directives.sharedMaxAge != nil
+        lifetime =
+            isConstant
+            ? old.lifetime
+            : Freshness.lifetime(
+                status: result.status, Headers(result), directives, isShared: isShared, responseTime: times.response)
+        self.times = times
+        (isHead, isDecoded, isRenewable) = (old.isHead, old.isDecoded, old.isRenewable)
+        (varying, variance, validators, conditions) = (old.varying, old.variance, old.validators, old.conditions)
+        freshUntil = Self.freshUntil(directives, lifetime, times)
     }
 
     var headers: Headers { Headers(result) }
@@ -186,5 +221,22 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
             if variant.isHead && !isHead { return false }
             return variant.varying.isEmpty || variance(variant.varying) == variant.variance
         }
+    }
+}
+
+extension [StoredVariant] {
+    /// These with others in the place of some that a 304 has spoken of, which are the newest from now on. `nil` where
+    /// another run has stored a response meanwhile that was asked for later: what the 304 speaks of is older.
+    func replacing(
+        _ old: [StoredVariant], by new: [StoredVariant], since requestTime: CacheTime
+    ) -> [StoredVariant]? {
+        func isReplaced(_ one: StoredVariant) -> Bool {
+            !one.isHead && new.contains { $0.variance == one.variance && $0.varying == one.varying }
+        }
+        func isSpokenOf(_ one: StoredVariant) -> Bool {
+            old.contains { $0.result === one.result || $0.validators == one.validators && $0.validators.isAny }
+        }
+        if contains(where: { isReplaced($0) && !isSpokenOf($0) && $0.times.request >= requestTime }) { return nil }
+        return new + filter { one in !isReplaced(one) && !old.contains { $0.result === one.result } }
     }
 }

@@ -201,56 +201,24 @@ extension CacheStage {
     func answerOfOther(_ call: Call, _ plan: CachePlan, _ control: RunControl) async -> Answer? {
         guard let cache = core.cache, let time = cache.leaseTime else { return nil }
         let end = ContinuousClock.now + min(time, .seconds(3600))
-        var pause = Self.shortestPause
+        var pause = LeasePause()
         while true {
-            guard let granted = await lease(plan, cache, control, until: call.end) else {
-                return .refused(control.overdue(url: call.url))
+            let answered: CacheLease?? = await control.wait(until: call.end) { done in
+                cache.lease(plan.key) { done($0 ? CacheLease(cache, plan.key) : nil) }
             }
+            guard let lease = answered else { return .refused(control.overdue(url: call.url)) }
             // Whoever had it before may have stored it since this run looked.
             switch await find(for: call.request, plan, control, until: call.end) {
             case .verdict(.fresh(let stored, let trace), _):
-                if granted { cache.endLease(plan.key) }
                 return Answer(stored, trace, plan)
             case .verdict: break
-            case .brokenOff:
-                if granted { cache.endLease(plan.key) }
+            case .brokenOff: return .refused(control.overdue(url: call.url))
+            }
+            lease?.keep()
+            if lease != nil || ContinuousClock.now >= end { return nil }
+            guard await pause.wait(control, until: call.end, by: core) else {
                 return .refused(control.overdue(url: call.url))
             }
-            if granted || ContinuousClock.now >= end { return nil }
-            let isOver: Bool? = await control.wait(until: call.end) { [pause] done in
-                core.timerQueue.asyncAfter(deadline: .now() + .milliseconds(pause)) { done(true) }
-            }
-            if isOver == nil { return .refused(control.overdue(url: call.url)) }
-            pause = min(pause * 2, Self.longestPause)
         }
     }
-
-    /// Asks for the lease. `nil` where the run was ended before the storage has answered: what that grants later is
-    /// nobody's, and is given back.
-    private func lease(
-        _ plan: CachePlan, _ cache: ResponseCache, _ control: RunControl, until deadline: ContinuousClock.Instant?
-    ) async -> Bool? {
-        let claim = Mutex((isGranted: false, isGivenUp: false))
-        let granted = await control.wait(until: deadline) { done in
-            cache.lease(plan.key) { isGranted in
-                let isLate = claim.withLock { claim in
-                    claim.isGranted = isGranted
-                    return claim.isGivenUp
-                }
-                if isGranted && isLate { cache.endLease(plan.key) }
-                done(isGranted)
-            }
-        }
-        if granted != nil { return granted }
-        let wasGranted = claim.withLock { claim in
-            claim.isGivenUp = true
-            return claim.isGranted
-        }
-        if wasGranted { cache.endLease(plan.key) }
-        return nil
-    }
-
-    /// The minimum time between two checks whether the other has finished, in milliseconds.
-    private static let shortestPause = 2
-    private static let longestPause = 32
 }

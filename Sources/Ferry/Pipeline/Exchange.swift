@@ -116,6 +116,15 @@ struct Exchange {
 
     // MARK: Entry
 
+    /// Goes on behind a plain transfer that has asked for a validation. Who calls it lets the run go in the end.
+    static func answer(
+        _ call: Call, _ control: RunControl, after first: Answer, of validation: PlainValidation, by core: AgentCore
+    ) async -> Answer {
+        var exchange = Exchange(core, call, control, nil, after: first)
+        let answer = await exchange.taken(first, of: validation)
+        return await exchange.run(after: answer)
+    }
+
     /// Performs one plain transfer, and more only if necessary. The caller unregisters the run.
     static func answer(_ call: Call, _ control: RunControl, by core: AgentCore) async -> Answer {
         if isNeeded(for: call.request, by: core) || control.group != nil || call.http != nil {
@@ -287,6 +296,20 @@ struct Exchange {
             standIn = stage?.standIn
             return nil
         }
+    }
+
+    /// What the cache makes of an answer that was asked for before the exchange began.
+    private mutating func taken(_ answer: Answer, of validation: PlainValidation) async -> Answer {
+        var stage: HTTPCacheStage?
+        do throws(RequestError) {
+            let outgoing = try call.read().outgoing
+            (leg, url) = (outgoing, try core.builder.checked(outgoing.url))
+            if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
+            stage = cacheStage(for: try call.build(outgoing, by: core.builder))
+        } catch { return .refused(error) }
+        stage?.take(over: validation)
+        standIn = stage?.standIn
+        return await take(answer, &stage)
     }
 
     /// Passes the response to the cache.

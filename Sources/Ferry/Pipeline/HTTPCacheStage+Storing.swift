@@ -7,7 +7,10 @@ extension HTTPCacheStage {
     mutating func received(
         _ result: TransferResult, _ control: RunControl, until deadline: ContinuousClock.Instant?
     ) async -> Received {
-        defer { lead = nil }
+        defer {
+            lead?.end()
+            lease = nil
+        }
         let now = cache.clock()
         let response = Headers(result)
         invalidate(result, response)
@@ -28,6 +31,7 @@ extension HTTPCacheStage {
             status: result.status, response, directives, isShared: plan.terms.isShared, responseTime: now)
         if let refusal = refusal(of: result, response, directives, lifetime) {
             cache.counters.refused(refusal)
+            if lease != nil { cache.unshared.note(key) }
             status.detail = refusal.rawValue
             if makesOutdated(result.status) { removeSelected(now) }
             return .deliver(result, trace(status), validation: nil)
@@ -48,6 +52,8 @@ extension HTTPCacheStage {
                 initialAge: Freshness.initialAge(response, requestTime: requestTime, responseTime: now)),
             isHead: isHead, isDecoded: result.isDecoded, varying: varying, variance: variance(varying),
             isShared: plan.terms.isShared)
+        if isOlder(variant) { return .deliver(result, trace(status), validation: nil) }
+        if cache.leaseTime != nil { cache.unshared.remove(key) }
         status.isStored = true
         status.ttl = .seconds((variant.lifetime.microseconds - variant.times.initialAge).flooredSeconds)
         await change(now, control, until: deadline) { [isHead] old in
@@ -60,7 +66,10 @@ extension HTTPCacheStage {
     }
 
     /// Handles a failed transfer.
-    mutating func failed() { lead = nil }
+    mutating func failed() {
+        lead?.end()
+        lease = nil
+    }
 
     private var isAnswerableMethod: Bool { sent.method == "GET" || isHead }
 
@@ -122,6 +131,16 @@ extension HTTPCacheStage {
         }
     }
 
+    /// Whether another run has asked later, and stored its response already.
+    private func isOlder(_ variant: StoredVariant) -> Bool {
+        cache.changing.withLock { _ in
+            currentVariants?.contains {
+                $0.times.request > variant.times.request && $0.variance == variant.variance
+                    && $0.varying == variant.varying && $0.isHead == variant.isHead
+            } ?? false
+        }
+    }
+
     /// The variants stored now, because another run may have changed them since this one looked. `nil` if they are
     /// unknown: they are not in memory, and what this run has read may have been removed since.
     private var currentVariants: [StoredVariant]? {
@@ -129,10 +148,10 @@ extension HTTPCacheStage {
         return cache.removals == removals ? stored?.all ?? [] : nil
     }
 
-    /// Replaces the stored variants. Without `writes` only in memory, if they are there.
+    /// Replaces what is stored, where `make` gives anything. Without `writes` only in memory, if it is there.
     private func change(
         _ now: CacheTime, writes: Bool = true, _ control: RunControl, until deadline: ContinuousClock.Instant?,
-        _ make: @Sendable ([StoredVariant]) -> [StoredVariant]
+        _ make: @Sendable ([StoredVariant]) -> [StoredVariant]?
     ) async {
         let isAwaited = writes && plan.terms.writing == .synchronous
         if !isAwaited { return replace(now, writes: writes, make, nil) }
@@ -140,11 +159,15 @@ extension HTTPCacheStage {
     }
 
     private func replace(
-        _ now: CacheTime, writes: Bool, _ make: ([StoredVariant]) -> [StoredVariant],
+        _ now: CacheTime, writes: Bool, _ make: ([StoredVariant]) -> [StoredVariant]?,
         _ done: (@Sendable (Bool) -> Void)?
     ) {
         cache.changing.withLock { _ in
-            let made = StoredVariants(make(currentVariants ?? []), stored: now, maxBytes: cache.maxEntryBytes)
+            guard let variants = make(currentVariants ?? []) else {
+                done?(false)
+                return
+            }
+            let made = StoredVariants(variants, stored: now, maxBytes: cache.maxEntryBytes)
             cache.keep(made, under: key, writes ? made.entry(isShared: plan.terms.isShared) : nil, done)
         }
     }
@@ -194,16 +217,10 @@ extension HTTPCacheStage {
             && VaryRules.names(new.headers) != nil && !core.addsCookies(to: new.varying)
         status.isStored = isStorable
         if isStorable {
-            let replaced = which.map { stored.all[$0].result }
+            let replaced = which.map { stored.all[$0] }
             let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
-            await change(now, writes: isWritten, control, until: deadline) { [updated] current in
-                updated
-                    + current.filter { one in
-                        !replaced.contains { $0 === one.result }
-                            && !updated.contains {
-                                $0.varying == one.varying && $0.variance == one.variance && !one.isHead
-                            }
-                    }
+            await change(now, writes: isWritten, control, until: deadline) { [updated, requestTime] current in
+                current.replacing(replaced, by: updated, since: requestTime)
             }
         } else {
             removeSelected(now)

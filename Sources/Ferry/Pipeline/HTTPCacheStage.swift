@@ -77,6 +77,8 @@ struct HTTPCacheStage: Sendable {
     private(set) var asksValidation = false
     /// While it exists, other runs wait for this validation.
     var lead: ValidationTable.Lead?
+    /// While it lives, other processes wait for what this run fetches.
+    var lease: CacheLease?
 
     init(_ core: AgentCore, _ cache: ResponseCache, _ plan: HTTPCachePlan, _ sent: Sent, of request: any Request) {
         (self.core, self.cache, self.plan, self.sent, self.request) = (core, cache, plan, sent, request)
@@ -113,13 +115,23 @@ struct HTTPCacheStage: Sendable {
             forward = .bypass
             return plan.mode.asksNetwork ? .send([]) : .refuse(.unknownCredentials)
         }
-        var mayWait = true
+        var (mayWait, mayLease) = (true, true)
         while true {
             guard let isInMemory = await find(control, until: deadline) else { return nil }
             let now = cache.clock()
             requestTime = now
             invalidationMark = cache.invalidations.mark
-            guard let selected, let variant = stored?.all[selected] else { return missed(validates: validates) }
+            guard let selected, let variant = stored?.all[selected] else {
+                if mayLease, isLeased {
+                    mayLease = false
+                    switch await waitForOther(control, until: deadline) {
+                    case .brokenOff: return nil
+                    case .stored: continue
+                    case .own: requestTime = cache.clock()
+                    }
+                }
+                return missed(validates: validates)
+            }
             var verdict = ReuseRules.verdict(
                 on: ReuseRules.Stored(
                     age: variant.age(at: now), lifetime: variant.lifetime.microseconds,
@@ -161,6 +173,17 @@ struct HTTPCacheStage: Sendable {
                 let isFresh = variant.age(at: now).map { $0 < variant.lifetime.microseconds } ?? false
                 return missed(isFresh && !variant.directives.noCache ? .request : .stale, validates: validates)
             }
+        }
+    }
+
+    /// Goes on behind a transfer that has asked for a validation already.
+    mutating func take(over validation: PlainValidation) {
+        (stored, selected, removals) = (validation.stored, validation.selected, validation.removals)
+        (requestTime, invalidationMark) = (validation.requestTime, validation.invalidationMark)
+        (forward, asksValidation, lead) = (validation.forward, true, validation.lead)
+        if let selected, validation.standsIn, let variant = stored?.all[selected] {
+            let now = cache.clock()
+            standIn = served(variant, at: now).map { ($0, trace(of: variant, at: now, isStale: true)) }
         }
     }
 
@@ -272,7 +295,7 @@ struct HTTPCacheStage: Sendable {
     ) -> Answer? {
         let target = plan.target
         guard plan.mode.way == .cacheElseNetwork || plan.mode.way == .cacheOnly, let cache = core.cache,
-            let key = target.key, plan.terms.sensitiveData != .none || !core.hasCookies,
+            let key = target.key, !target.hasDirectives, plan.terms.sensitiveData != .none || !core.hasCookies,
             let stored = cache.recallEntry(key)?.variants
         else { return nil }
         let now = cache.clock()
@@ -288,7 +311,7 @@ struct HTTPCacheStage: Sendable {
         _ call: Call, _ plan: HTTPCachePlan, _ control: RunControl, by core: AgentCore
     ) async -> Answer? {
         let target = plan.target
-        guard let cache = core.cache, let key = target.key,
+        guard let cache = core.cache, let key = target.key, !target.hasDirectives,
             plan.terms.sensitiveData != .none || !core.hasCookies,
             let stored = await find(key, in: cache, control, until: call.end)
         else { return nil }
@@ -325,21 +348,6 @@ struct HTTPCacheStage: Sendable {
         trace.isHTTP = true
         return .arrived(
             variant.result, ResponseOrigin(url: target.url, isIntercepted: true, isFromCache: true, cache: trace))
-    }
-
-    /// Whether a field of a request affects the cache.
-    static func speaksOfCaching(_ headers: Headers) -> Bool {
-        headers.contains { field in
-            switch field.name.utf8.count {
-            case 5: equalNames(field.name, "Range")
-            case 6: equalNames(field.name, "Pragma")
-            case 8: equalNames(field.name, "If-Match") || equalNames(field.name, "If-Range")
-            case 13: equalNames(field.name, "Cache-Control") || equalNames(field.name, "If-None-Match")
-            case 17: equalNames(field.name, "If-Modified-Since")
-            case 19: equalNames(field.name, "If-Unmodified-Since")
-            default: false
-            }
-        }
     }
 }
 

@@ -10,6 +10,11 @@ struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
     /// A year with two digits is the one that is at most 50 years ahead of `now`. A cache parses dates without regard
     /// to case (RFC 9111, 4.2): `ignoresCase`.
     init?(_ text: String, now: HTTPDate, ignoresCase: Bool = false) {
+        let usual = text.utf8.withContiguousStorageIfAvailable { HTTPDate(usual: UnsafeRawBufferPointer($0)) }
+        if let usual = usual ?? nil {
+            self = usual
+            return
+        }
         var reader = Reader(text, ignoresCase: ignoresCase)
         guard let word = reader.letters(), word.count >= 3 else { return nil }
         let date: (year: Int, month: Int, day: Int)
@@ -35,6 +40,35 @@ struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
         guard reader.isAtEnd, date.day >= 1, date.day <= Self.days(in: date.month, of: date.year) else { return nil }
         secondsSince1970 = Self.days(from: date) * 86400 + Int64(time)
     }
+
+    /// The one form that is written today, `Sun, 06 Nov 1994 08:49:37 GMT`, in exactly this way. `nil` of any other,
+    /// which may still be a date.
+    init?(usual text: UnsafeRawBufferPointer) {
+        guard text.count == Self.usualCount else { return nil }
+        func number(_ at: Int) -> Int? {
+            let (tens, ones) = (text[at], text[at + 1])
+            guard (0x30...0x39).contains(tens), (0x30...0x39).contains(ones) else { return nil }
+            return Int(tens - 0x30) * 10 + Int(ones - 0x30)
+        }
+        func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(lowercased(byte)) }
+        func word(_ at: Int) -> UInt32 {
+            UInt32(text[at]) << 16 | UInt32(text[at + 1]) << 8 | UInt32(text[at + 2])
+        }
+        guard isLetter(text[0]), isLetter(text[1]), isLetter(text[2]), text[3] == 0x2C, text[4] == 0x20,
+            text[7] == 0x20, text[11] == 0x20, text[16] == 0x20, text[19] == 0x3A, text[22] == 0x3A,
+            text[25] == 0x20, word(26) == 0x474D54, let day = number(5), let century = number(12),
+            let year = number(14), let hours = number(17), let minutes = number(20), let seconds = number(23),
+            let month = Self.monthWords.firstIndex(of: word(8)), hours < 24, minutes < 60, seconds <= 60
+        else { return nil }
+        let date = (year: century * 100 + year, month: month + 1, day: day)
+        guard day >= 1, day <= Self.days(in: date.month, of: date.year) else { return nil }
+        secondsSince1970 = Self.days(from: date) * 86400 + Int64(hours * 3600 + minutes * 60 + min(seconds, 59))
+    }
+
+    /// Bytes of the usual form.
+    static let usualCount = 29
+    /// Their names as numbers.
+    private static let monthWords = months.map { $0.utf8.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } }
 
     /// `Sun, 06 Nov 1994 08:49:37 GMT`
     var description: String {

@@ -175,10 +175,13 @@ func equalNames(_ left: String, _ right: String) -> Bool {
     let left = left.utf8
     let right = right.utf8
     guard left.count == right.count else { return false }
-    return zip(left, right).allSatisfy { lowercased($0) == lowercased($1) }
+    let isSame = left.withContiguousStorageIfAvailable { left in
+        right.withContiguousStorageIfAvailable { equalNames(UnsafeRawBufferPointer(left), UnsafeRawBufferPointer($0)) }
+    }
+    return (isSame ?? nil) ?? zip(left, right).allSatisfy { lowercased($0) == lowercased($1) }
 }
 
-private func equalNames(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+func equalNames(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
     guard left.count == right.count else { return false }
     for index in 0..<left.count where lowercased(left[index]) != lowercased(right[index]) { return false }
     return true
@@ -237,14 +240,14 @@ struct CommonHeaders: Sendable {
     private(set) var packedPublic = HeaderBlock()
 
     /// Whether one of the fields affects the cache.
-    private(set) var speaksOfCaching = false
+    private(set) var cachingWords = CachingWords.none
 
     /// Creates an empty list.
     init() {}
 
     init(_ configuration: NetworkConfiguration) throws(RequestError) {
         fields = configuration.headers
-        speaksOfCaching = HTTPCacheStage.speaksOfCaching(fields)
+        cachingWords = CachingWords(fields)
         let declared = configuration.declaredSecrets
         for field in configuration.headers {
             try packed.appendChecked(field.name, field.value, url: "")

@@ -26,6 +26,11 @@ struct CachedRun: Sendable {
     ) async throws(RequestError) -> Reply<R.Value> {
         var run = CachedRun(request, mode, in: group, by: core)
         if cached == nil, isOnNoActor(), let reply = try run.replyFromMemory(request) { return reply }
+        if cached == nil, let begun = run.beginValidation(of: request) {
+            let answer = await begun.run.answer(by: core)
+            if isOnNoActor(), let reply = try run.renewedReply(request, begun, by: answer) { return reply }
+            return try await run.end(request, begun, after: answer)
+        }
         return try await run.send(request, since: .now, cached: cached)
     }
 
@@ -102,6 +107,50 @@ struct CachedRun: Sendable {
         RequestMetrics(answer, times, from: began, to: times.start)
     }
 
+    // MARK: A validation by one transfer
+
+    /// What is stored, and the transfer that validates it.
+    private struct Begun: Sendable {
+        let validation: PlainValidation
+        let run: AwaitedRun
+    }
+
+    /// Asks the server whether what memory has is still good; `nil` where it takes more than that.
+    private func beginValidation<R: Request>(of request: R) -> Begun? {
+        guard group == nil, refusal == nil, let http = stage.http,
+            let validation = PlainValidation(of: request, http, by: core),
+            let run = validation.start(request, at: servers, watch, by: core)
+        else { return nil }
+        return Begun(validation: validation, run: run)
+    }
+
+    /// The reply, if the server has said that what memory has is still good, and nothing else of it.
+    @inline(__always)
+    private mutating func renewedReply<R: Request>(
+        _ request: R, _ begun: Begun, by answer: Answer
+    ) throws(RequestError) -> Reply<R.Value>? {
+        guard case .result(let result) = answer, let renewed = begun.validation.renewed(by: answer, core) else {
+            return nil
+        }
+        core.settled(begun.run)
+        watch?.received(result)
+        return try reply(request, from: renewed)
+    }
+
+    /// Not on the caller's actor. What the server says beyond that, redirects, retries and failures are the exchange's.
+    @concurrent
+    private mutating func end<R: Request>(
+        _ request: R, _ begun: Begun, after answer: Answer
+    ) async throws(RequestError) -> Reply<R.Value> {
+        if let reply = try renewedReply(request, begun, by: answer) { return reply }
+        let control = begun.run.control(by: core)
+        core.enter(control, from: begun.run)
+        defer { core.leave(control) }
+        var start: ContinuousClock.Instant?
+        if case .result(let result) = answer { start = .now - .microseconds(result.metrics.total) }
+        return try await goOn(request, control, since: start, refusal: nil, nil, begun: (begun, answer), cached: nil)
+    }
+
     /// The complete path. Not on the caller's actor.
     @concurrent
     private mutating func send<R: Request>(
@@ -122,13 +171,16 @@ struct CachedRun: Sendable {
 
     /// The path after the first cache lookup, or without one.
     private func goOn<R: Request>(
-        _ request: R, _ control: RunControl, since start: ContinuousClock.Instant, refusal: RequestError?,
-        _ found: CacheStage.Found?,
+        _ request: R, _ control: RunControl, since start: ContinuousClock.Instant?, refusal: RequestError?,
+        _ found: CacheStage.Found?, begun: (Begun, Answer)? = nil,
         cached: (@Sendable (Reply<R.Value>) -> Void)?
     ) async throws(RequestError) -> Reply<R.Value> {
-        let call = Call(request, nil, at: servers, url: url, watch: watch, in: group, since: start, by: core)
-        let (answer, made) = await withTaskCancellationHandler {
-            await self.answer(request, call, control, refusal: refusal, found, cached: cached)
+        var call = Call(
+            request, begun?.0.run.snapshot.map { .success($0) }, at: servers, url: url, watch: watch, in: group,
+            since: start, by: core)
+        if let begun { call.http = begun.0.validation.plan }
+        let (answer, made) = await withTaskCancellationHandler { [call] in
+            await self.answer(request, call, control, refusal: refusal, found, begun, cached: cached)
         } onCancel: {
             control.end(.cancelled)
         }
@@ -146,7 +198,7 @@ struct CachedRun: Sendable {
     /// Repeats until a response passes validation, or there is no other.
     private func answer<R: Request>(
         _ request: R, _ call: Call, _ control: RunControl, refusal: RequestError?, _ found: CacheStage.Found?,
-        cached: (@Sendable (Reply<R.Value>) -> Void)?
+        _ begun: (Begun, Answer)?, cached: (@Sendable (Reply<R.Value>) -> Void)?
     ) async -> (Answer, Made<R.Value>) {
         if let refusal { return (.refused(refusal), made(request, .refused(refusal))) }
         if let cached, let found = await stage.first(call, control),
@@ -154,9 +206,14 @@ struct CachedRun: Sendable {
         {
             cached(reply)
         }
-        var (stage, found) = (stage, found)
+        var (stage, found, begun) = (stage, found, begun)
         while true {
-            let answer = await stage.answer(call, control, after: found.take())
+            let answer: Answer
+            if let (begun, first) = begun.take() {
+                answer = await Exchange.answer(call, control, after: first, of: begun.validation, by: core)
+            } else {
+                answer = await stage.answer(call, control, after: found.take())
+            }
             var made = await onQueue(group?.queues?.processing) { self.made(request, answer) }
             switch stage.next(after: answer, (try? made.reply.get())?.response, of: request) {
             case .end: return (answer, made)

@@ -7,7 +7,7 @@ enum PlanBench {
     /// The options that `--plan` can be combined with; the plan has the rest.
     private static let allowed: Set = [
         "plan", "base", "var", "concurrency", "duration", "requests", "warm-up", "connections", "loops", "engine",
-        "json", "html", "fail-if", "help", "http-cache", "cache-dir",
+        "json", "html", "fail-if", "help", "http-cache", "cache-dir", "cache",
     ]
     private static let figures = Set(BenchReport.percents.map(\.name) + ["max", "mean", "rps", "failed"])
 

@@ -134,11 +134,11 @@ extension FetchCommand {
                 "max-redirects", value: "N", "Maximum number of redirects; 0 streams -d @- (10)"),
             CommandOption("retries", value: "N", "Maximum number of retries, made only when repeating is safe (0)"),
             CommandOption(
-                "max-body", value: "N", "Maximum body size (64 MiB with --json, --schema, --cache-dir)"),
-            CommandOption("timeout", "m", value: "S", "Time limit for each exchange, without its wait in the queue"),
-            CommandOption("connect-timeout", value: "S", "Time limit for connecting"),
-            CommandOption("deadline", value: "S", "Time limit for everything, including retries"),
-            CommandOption("low-speed", value: "B", "Fail if slower than B bytes per second over ten seconds"),
+                "max-body", value: "N", "Most bytes of the body (64 MiB with --json, --schema, a cache)"),
+            CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
+            CommandOption("connect-timeout", value: "S", "Seconds for the connection"),
+            CommandOption("deadline", value: "S", "Seconds for everything, retries included"),
+            CommandOption("low-speed", value: "B", "Fail below B bytes a second over ten seconds"),
         ])
 
     static let connection = OptionGroup(
@@ -172,8 +172,10 @@ extension FetchCommand {
     private static let cache = OptionGroup(
         "Cache (holds each response in memory)",
         [
-            CommandOption("cache-dir", value: "FOLDER", "Store responses in FOLDER, which is created if missing"),
-            CommandOption("cache-ttl", value: "S", "Reuse a stored response for this time"),
+            CommandOption("cache-dir", value: "FOLDER", "Where; made when it is not there"),
+            CommandOption(
+                "cache", value: "URL", "In place of --cache-dir: in Redis, redis://HOST[:PORT][/DATABASE]"),
+            CommandOption("cache-ttl", value: "S", "Seconds for which a kept answer is used again"),
             CommandOption(
                 "http-cache", optionalValue: "KIND",
                 "Cache as the server says, instead of --cache-ttl; private or shared"),

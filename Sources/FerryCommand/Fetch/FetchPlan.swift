@@ -46,7 +46,8 @@ struct FetchPlan: Sendable {
         if printsJSON && arguments.has("include") { throw UsageError("--json and --include cannot be combined") }
         printsEvents = arguments.has("events")
         if printsEvents {
-            for other in ["head", "include", "schema", "cache-dir", "repeat", "to-curl"] where arguments.has(other) {
+            for other in ["head", "include", "schema", "cache-dir", "cache", "repeat", "to-curl"]
+            where arguments.has(other) {
                 throw UsageError("--events and --\(other) cannot be combined")
             }
             if let retries = try arguments.integer("retries", in: 0...10_000) { reconnection.maxFailures = retries }
@@ -63,7 +64,7 @@ struct FetchPlan: Sendable {
         if printsJSON && printsCurl { throw UsageError("--json and --to-curl cannot be combined") }
         if showsSecrets && !printsCurl { throw UsageError("--show-secrets requires --to-curl") }
         if let cache {
-            configuration.cache = CacheConfiguration(directory: cache.directory)
+            configuration.cache = cache.location.configuration(connects: true)
             request.cachePolicy = cache.policy
             request.cacheMode = cache.mode
             // Every status is accepted, but not every response is worth storing.
@@ -202,7 +203,7 @@ extension ParsedArguments {
 
 /// The cache options of the command line.
 struct FetchCache: Sendable {
-    var directory: String
+    var location: CacheLocation
     var policy: CachePolicy
     var mode: CacheMode
 
@@ -214,14 +215,13 @@ struct FetchCache: Sendable {
         guard let mode = CacheMode(word: word) else {
             throw UsageError("--cache-mode must be else-network, reload or only, not '\(word)'")
         }
-        guard let directory = arguments.last("cache-dir") else {
+        guard let location = try CacheLocation(arguments) else {
             for name in ["cache-ttl", "http-cache", "cache-version", "cache-mode"] where arguments.has(name) {
-                throw UsageError("--\(name) requires --cache-dir")
+                throw UsageError("--\(name) goes with --cache-dir or --cache")
             }
             return nil
         }
-        if directory.isEmpty { throw UsageError("--cache-dir needs a folder") }
-        self.directory = directory
+        self.location = location
         self.mode = mode
         if arguments.has("http-cache") {
             for name in ["cache-ttl", "cache-version"] where arguments.has(name) {
@@ -230,7 +230,9 @@ struct FetchCache: Sendable {
             policy = .http(shared: try Self.isShared(arguments.last("http-cache")))
             return
         }
-        guard let time else { throw UsageError("--cache-dir requires --cache-ttl or --http-cache") }
+        guard let time else {
+            throw UsageError("--\(CacheLocation.name(arguments)) goes with --cache-ttl or --http-cache")
+        }
         policy = .timeToLive(time, version: version ?? 0)
     }
 

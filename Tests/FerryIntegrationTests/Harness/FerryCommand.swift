@@ -28,6 +28,7 @@ struct FerryCommand {
         var redirects: [String]
         var attempts: Int
         var reusedConnection: Bool
+        var fromCache: Bool
         var error: Fault?
 
         struct Fault: Decodable {

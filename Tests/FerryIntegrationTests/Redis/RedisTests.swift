@@ -32,7 +32,7 @@ import Testing
             server.handle("/items/*") { request in
                 let number = request.path.split(separator: "/").last ?? ""
                 self.fetches.withLock { $0[request.path, default: 0] += 1 }
-                return LoopbackResponse(text: "item \(number)")
+                return LoopbackResponse(headers: ["Cache-Control": "max-age=3600"], text: "item \(number)")
             }
             server.handle("/report/*") { request in
                 let numbers = request.path.split(separator: "/").compactMap { Int($0) }
@@ -52,10 +52,12 @@ import Testing
 
     private static let processes = 10
 
-    private func probe(_ redis: RedisServer, _ base: String, runs: Int) throws -> ChildProcess {
+    private func probe(
+        _ redis: RedisServer, _ base: String, runs: Int, policy: String = "time"
+    ) throws -> ChildProcess {
         let program = URL(filePath: FerryCommand.ownTestBundle).deletingLastPathComponent()
             .appending(path: "FerryRedisProbe").path
-        return try ChildProcess([program, redis.socket, base, "\(runs)"])
+        return try ChildProcess([program, redis.socket, base, "\(runs)", policy])
     }
 
     private func figures(of probe: ChildProcess) -> Figures {
@@ -64,17 +66,37 @@ import Testing
         return Figures(end.output.split(whereSeparator: \.isWhitespace).compactMap { Int($0) })
     }
 
-    @Test("ten processes fetch a response that all of them need once")
-    func tenProcessesFetchOnce() async throws {
+    @Test("ten processes fetch what all of them need once", arguments: ["time", "http"])
+    func tenProcessesFetchOnce(policy: String) async throws {
         let redis = try RedisServer()
         let board = Board()
         try await withLoopbackServer { server in
             board.serve(on: server)
-            let probes = try (0..<Self.processes).map { _ in try probe(redis, server.baseURL, runs: 1000) }
+            let probes = try (0..<Self.processes).map { _ in
+                try probe(redis, server.baseURL, runs: 1000, policy: policy)
+            }
             let all = probes.map { figures(of: $0) }
             #expect(all.allSatisfy { $0.runs == 1000 && $0.failed == 0 && $0.wrong == 0 }, "\(all)")
             let fetches = board.fetches.withLock { $0 }
             #expect(fetches.count == 50 && fetches.values.allSatisfy { $0 == 1 }, "\(fetches)")
+        }
+    }
+
+    @Test("each process of the command is answered by what another has stored in Redis")
+    func command() async throws {
+        let port = try freePorts(1)[0]
+        let redis = try RedisServer(options: ["--port", "\(port)", "--bind", "127.0.0.1"])
+        try await withLoopbackServer { server in
+            server.handle("/fresh") { _ in LoopbackResponse(headers: ["Cache-Control": "max-age=60"], text: "a") }
+            let line = ["fetch", server.baseURL + "/fresh", "--json", "--http-cache", "--cache"]
+            for (index, url) in ["redis://127.0.0.1:\(port)/3", "unix://\(redis.socket)?db=3"].enumerated() {
+                let outcome = try FerryCommand.run(line + [url])
+                let report = try #require(try outcome.reports.first)
+                #expect(report.ok && report.fromCache == (index == 1), "\(outcome.output)\(outcome.error)")
+            }
+            let other = try FerryCommand.run(line + ["redis://127.0.0.1:\(port)"])
+            #expect(try other.reports.first?.fromCache == false, "another database")
+            #expect(server.requestCount == 2)
         }
     }
 
@@ -106,6 +128,7 @@ import Testing
             configuration.cache = CacheConfiguration { [socket = redis.socket] in
                 var redis = RedisConfiguration(unixSocket: socket)
                 (redis.timeout, redis.writeTimeout) = (.seconds(5), .seconds(5))
+                redis.minCompressedBytes = nil
                 return RedisCacheStorage(redis)
             }
             configuration.cache?.memoryBytes = 0

@@ -203,4 +203,16 @@ import Testing
         #expect(part("bytes=0-1", "\"b\"") == .whole && part("bytes=0-1", "W/\"a\"") == .whole)
         #expect(part("bytes=0-1", "Sun, 06 Nov 1994 08:49:37 GMT") == .whole)
     }
+
+    @Test func aDateIsAConditionWhereItIsStrong() {
+        let (modified, later) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:38 GMT")
+        func part(_ condition: String, _ stored: Headers) -> RangeRules.Part {
+            RangeRules.part(["Range": "bytes=0-1", "If-Range": condition], of: 10, stored)
+        }
+        #expect(part(modified, ["Last-Modified": modified, "Date": later]) == .part(0..<2))
+        #expect(part(modified, ["Last-Modified": modified, "Date": modified]) == .whole, "it may have changed since")
+        #expect(part(modified, ["Last-Modified": modified]) == .whole && part(modified, ["Date": later]) == .whole)
+        #expect(part(later, ["Last-Modified": modified, "Date": later]) == .whole)
+        #expect(part("1994", ["Last-Modified": "1994", "Date": later]) == .whole && part("", [:]) == .whole)
+    }
 }

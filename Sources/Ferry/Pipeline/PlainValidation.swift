@@ -1,0 +1,140 @@
+import FerryCache
+import FerryTransport
+import Synchronization
+
+/// The validation of a response in memory by one plain transfer: for a run that a task awaits, whose request nobody
+/// changes before it is sent. It costs little more than the transfer where the server says 304 and nothing else is new;
+/// whatever else comes goes on as an exchange.
+final class PlainValidation: Sendable {
+    let cache: ResponseCache
+    let plan: HTTPCachePlan
+    let key: CacheKey
+    let stored: StoredVariants
+    /// The variant that the request selects.
+    let selected: Int
+    let forward: CacheStatus.Forward
+    let requestTime: CacheTime
+    /// Of the cache, before it was looked into.
+    let removals: UInt64
+    let invalidationMark: UInt64
+    /// It may answer where the server fails (RFC 5861, 4).
+    let standsIn: Bool
+    /// While it lives, others wait for this validation; `nil` where another run validates, too.
+    let lead: ValidationTable.Lead?
+    /// The fields that ask for it.
+    let conditions: [Headers.Field]
+
+    // MARK: Before the network
+
+    /// `nil` where there is nothing to validate, or it takes more than one plain transfer to do it.
+    init?<R: Request>(of request: R, _ plan: HTTPCachePlan, by core: AgentCore) {
+        let target = plan.target
+        guard plan.mode.way == .cacheElseNetwork, !request.coalesces, let cache = core.cache, let key = target.key,
+            plan.terms.sensitiveData != .none || !core.hasCookies
+        else { return nil }
+        removals = cache.removals
+        guard let stored = cache.recallEntry(key)?.variants else { return nil }
+        let index = stored.index(isHead: false) { names in
+            if core.addsCookies(to: names) { return VaryRules.unknown }
+            return VaryRules.variance(of: names) {
+                core.builder.sentValue(of: $0, by: request, isForeign: target.isForeign)
+            }
+        }
+        guard let index else { return nil }
+        let variant = stored.all[index]
+        let directives =
+            target.hasDirectives
+            ? RequestCacheControl(cacheControl: target.cacheControl, pragma: target.pragma) : RequestCacheControl()
+        let (now, isShared) = (cache.clock(), plan.terms.isShared)
+        let verdict = ReuseRules.verdict(
+            on: ReuseRules.Stored(
+                age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives,
+                hasValidator: variant.validators.isAny),
+            directives,
+            ReuseRules.Allowance(
+                staleIfError: plan.mode.staleIfError, staleWhileRevalidate: plan.mode.staleWhileRevalidate),
+            isShared: isShared)
+        guard case .validate(let standsIn) = verdict, !directives.noStore, !directives.onlyIfCached else { return nil }
+        conditions = stored.conditions(selecting: index)
+        if conditions.isEmpty { return nil }
+        lead = cache.validations.lead(key)
+        // It waits for the other run.
+        if lead == nil && !directives.noCache && !variant.directives.noCache { return nil }
+        let isFresh = variant.age(at: now).map { $0 < variant.lifetime.microseconds } ?? false
+        forward = isFresh && !variant.directives.noCache ? .request : .stale
+        (self.cache, self.plan, self.key, self.stored) = (cache, plan, key, stored)
+        (selected, requestTime, self.standsIn) = (index, now, standsIn)
+        invalidationMark = cache.invalidations.mark
+        cache.counters.missed(CacheMiss(forward))
+    }
+
+    /// Hands its transfer over. `nil` where the request cannot be built.
+    func start<R: Request>(_ request: R, at servers: Servers, _ watch: RunWatch?, by core: AgentCore) -> AwaitedRun? {
+        guard var built = try? core.builder.build(request, at: servers) else { return nil }
+        let run = AwaitedRun(
+            url: built.transfer.url, tag: request.tag, watch: watch, servers: servers, snapshot: RequestSnapshot(built))
+        if withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }) {
+            core.refuse(run, .cancelled(nil, url: run.url))
+            return run
+        }
+        for field in conditions { built.transfer.headers.append(field.name, field.value) }
+        built.beginSpan(of: watch)
+        core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
+        return run
+    }
+
+    // MARK: Behind the network
+
+    /// The answer of the run, where the server has said that the stored response is still what it has, and nothing else
+    /// of it (RFC 9111, 4.3.3 and 4.3.4). `nil` of any other answer.
+    func renewed(by answer: Answer, _ core: AgentCore) -> Answer? {
+        guard case .result(let result) = answer, result.status == 304, result.succeeded else { return nil }
+        let (old, isShared) = (stored.all[selected], plan.terms.isShared)
+        guard old.isRenewable, !old.directives.noStore, plan.terms.sensitiveData != .none || !core.hasCookies,
+            !core.addsCookies(to: old.varying), let renewal = Renewal(of: old.result, by: result),
+            stored.all.count == 1 || speaksOfSelected(result)
+        else { return nil }
+        let now = cache.clock()
+        let apparent = max(0, now / Freshness.second - renewal.date.secondsSince1970) * Freshness.second
+        let times = StoredVariant.Times(
+            request: requestTime, response: now, initialAge: max(apparent, max(0, now - requestTime)))
+        guard let new = StoredVariant(old, renewal, times, isShared: isShared) else { return nil }
+        let isWritten = old.isWorthWriting(as: new, by: [])
+        // That waits for the disk.
+        if isWritten && plan.terms.writing == .synchronous { return nil }
+        if cache.invalidations.isNoted(key, since: invalidationMark) { return nil }
+        cache.changing.withLock { _ in
+            let current = cache.recallEntry(key)?.variants ?? (cache.removals == removals ? stored : nil)
+            guard let variants = current?.all.replacing([old], by: [new], since: requestTime) else { return }
+            let made = StoredVariants(variants, stored: now, maxBytes: cache.maxEntryBytes)
+            cache.keep(made, under: key, isWritten ? made.entry(isShared: isShared) : nil)
+        }
+        lead?.end()
+        cache.counters.validated()
+        var status = CacheStatus.forwarded(forward)
+        (status.isStored, status.forwardStatus) = (true, 304)
+        status.ttl = .seconds((new.lifetime.microseconds - times.initialAge).flooredSeconds)
+        var trace = CacheTrace(outcome: .validated(age: .microseconds(times.initialAge)))
+        (trace.isHTTP, trace.more) = (true, CacheTraceStatus(status))
+        trace.remaining = new.lifetime.microseconds - times.initialAge
+        let origin = ResponseOrigin(
+            url: plan.target.url, cache: trace, hasUnknownCredentials: core.hasCookies, validation: result)
+        return .arrived(new.result, origin)
+    }
+
+    private func speaksOfSelected(_ response: TransferResult) -> Bool {
+        let which = ValidationRules.freshened(
+            by: Validators(Headers(response)), selected: selected, stored.all.map(\.validators))
+        return which == [selected]
+    }
+}
+
+extension StoredVariants {
+    /// The fields that ask for a validation by a GET that selects this variant (RFC 9111, 4.3.1).
+    func conditions(selecting index: Int) -> [Headers.Field] {
+        if all.count == 1 { return all[index].conditions }
+        // A response to HEAD is not what a GET asks for.
+        let others = all.filter { !$0.isHead }.map(\.validators)
+        return ValidationRules.conditions(selected: all[index].validators, all: others)
+    }
+}
