@@ -166,7 +166,9 @@ let package = Package(
         .target(name: "FerryMeasurement", swiftSettings: strict),
         .executableTarget(
             name: "FerryCommand",
-            dependencies: ["Ferry", "FerryJSON", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt"],
+            dependencies: [
+                "Ferry", "FerryJSON", "FerryRedis", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt",
+            ],
             exclude: ["Schemas"], swiftSettings: strict),
 
         // Tests, one target for each module.
@@ -274,7 +276,9 @@ if Context.environment["FERRY_FUZZ"] != nil {
     package.targets += [
         .target(
             name: "FerryCommand",
-            dependencies: ["Ferry", "FerryJSON", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt"],
+            dependencies: [
+                "Ferry", "FerryJSON", "FerryRedis", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt",
+            ],
             exclude: ["EntryPoint.swift", "Schemas"], swiftSettings: strict),
         .executableTarget(
             name: "FerryFuzz", dependencies: fuzzed, path: "Tests/Fuzz",

@@ -57,7 +57,7 @@ enum ArchiveBench {
         } else {
             await archive.replay(atOnce: plan.concurrency, by: agent, recorder)
         }
-        var figures = BenchFigures(recorder.total)
+        var figures = BenchFigures(recorder.total, date: date)
         figures.seconds = Double(monotonicNanoseconds() - start) / 1e9
         figures.usage = ProcessUsage.now - usage
         figures.share = CPUShare.Reading().since(cpu)
@@ -67,7 +67,7 @@ enum ArchiveBench {
         timeline.finish(figures.totals.latencies, failed: figures.totals.failed, at: figures.seconds)
         figures.windows = timeline.windows
         await agent.shutdown(grace: .zero)
-        var report = BenchReport(plan, figures, date: date)
+        var report = BenchReport(plan, figures)
         (report.method, report.url) = ("HAR", archive.path)
         if isPaced { report.model = .init(kind: "open", title: "open, each at its time in the file") }
         return report

@@ -11,16 +11,17 @@ struct BenchLoad: Sendable {
     let recorder: BenchRecorder
     let requests: Int?
     let duration: Duration?
+    /// Of the open model: which of the numbers are sent.
+    var share = FleetShare.whole
 
     /// More than these without an answer, and memory is what is measured.
     private static let mostInFlight = 100_000
 
     /// Each loop sends its share by itself.
-    func run(_ model: BenchPlan.Model) async {
+    func run(_ model: BenchPlan.Model, since start: UInt64) async {
         let clocks = agent.clocks
         // Without a network nothing can be sent, and one refusal tells why.
         if clocks.isEmpty { return await sendOnce() }
-        let start = monotonicNanoseconds()
         if agent.configuration.cache != nil, case .closed(let concurrency) = model {
             let tickets = BenchTickets(start: start, requests: requests, duration: duration)
             let load = BenchCachedLoad(agent: agent, request: request, recorder: recorder)
@@ -48,7 +49,9 @@ struct BenchLoad: Sendable {
                 requests.map { ArrivalSchedule(start: start, rate: rate, count: $0) }
                 ?? ArrivalSchedule(start: start, rate: rate, duration: duration ?? .seconds(10))
             return (0..<loops).map { index in
-                .open(schedule, first: index, stride: loops, mostInFlight: max(1, Self.mostInFlight / loops))
+                .open(
+                    schedule, first: index * share.count + share.index, stride: loops * share.count,
+                    mostInFlight: max(1, Self.mostInFlight / loops))
             }
         }
     }

@@ -40,7 +40,7 @@ struct BenchPage {
         <section><h2>Where the time went</h2>
         \(phases)
         </section>
-        \(comparison)\(checks)<section><h2>What came of it</h2>
+        \(comparison)\(workers)\(checks)<section><h2>What came of it</h2>
         \(outcomes)
         </section>
         <footer>ferry \(Main.version) · \(HTMLText.escaped(report.started))</footer>
@@ -143,6 +143,18 @@ struct BenchPage {
         let rows = comparison.lines.map { [$0.name, $0.ours, $0.theirs, $0.ratio] }
         return "<section><h2>Beside \(HTMLText.escaped(comparison.rival))</h2>\n<div class=\"narrow\">"
             + table(["", "Ferry", HTMLText.escaped(comparison.rival), "ratio"], rows) + "</div>\n</section>\n"
+    }
+
+    private var workers: String {
+        guard let fleet = report.fleet else { return "" }
+        let rows = fleet.enumerated().map { index, member in
+            [
+                "\(index + 1)", HTMLText.escaped(member.name), grouped(member.requests), member.outcome.rawValue,
+                fixed(member.late * 1000, 0) + " ms",
+            ]
+        }
+        return "<section><h2>Workers</h2>\n"
+            + table(["worker", "process", "requests", "outcome", "started late by"], rows) + "\n</section>\n"
     }
 
     private var checks: String {

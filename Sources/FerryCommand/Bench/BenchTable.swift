@@ -9,7 +9,7 @@ struct BenchTable {
     var text: String {
         var text = head + latency + phases + "\n" + cost
         if let comparison = BenchComparison(report) { text += comparison.table }
-        text += Self.checks(report.checks)
+        text += workers + Self.checks(report.checks)
         for warning in report.warnings { text += Console.bold("  warning") + "      \(warning)\n" }
         return text
     }
@@ -79,6 +79,14 @@ struct BenchTable {
             text += line("engine", names.map { "\($0.key) \(share(of: $0.value))" }.joined(separator: ", "))
         }
         return text + Self.errors(report.errors, report.errorMessages)
+    }
+
+    /// Who has carried a part of it; nothing without a fleet.
+    private var workers: String {
+        (report.fleet ?? []).enumerated().map { index, member in
+            let counts = "\(grouped(member.requests)) requests, \(member.outcome.rawValue)"
+            return line("worker \(index + 1)", Main.oneLine("\(member.name)  \(counts)"))
+        }.joined()
     }
 
     private func share(of count: UInt64) -> String {

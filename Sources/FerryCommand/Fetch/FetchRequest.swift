@@ -82,6 +82,15 @@ enum FetchBody {
         }
     }
 
+    /// The same of `-d` and `--json-body`, read to its end.
+    static func held(_ arguments: ParsedArguments) throws -> (bytes: [UInt8], contentType: String)? {
+        if arguments.has("data") && arguments.has("json-body") {
+            throw UsageError("--data and --json-body exclude each other")
+        }
+        if let value = arguments.last("json-body") { return (try jsonBytes(value), "application/json") }
+        return arguments.has("data") ? (try dataBytes(arguments.all("data")), formType) : nil
+    }
+
     private static let formType = "application/x-www-form-urlencoded"
 
     /// Standard input can be read once: where it may be needed again it is held in memory. A redirect may ask for it
@@ -98,16 +107,23 @@ enum FetchBody {
             if InputFile.isRegular(path) { return .file(try InputFile.readable(path), contentType: formType) }
             if path == "-" && isSentOnce { return .stream(once: StandardInput(), contentType: formType) }
         }
-        let parts = try values.map(content)
-        return .bytes(Array(parts.joined(separator: [UInt8(ascii: "&")])), contentType: formType)
+        return .bytes(try dataBytes(values), contentType: formType)
+    }
+
+    private static func dataBytes(_ values: [String]) throws -> [UInt8] {
+        Array(try values.map(content).joined(separator: [UInt8(ascii: "&")]))
     }
 
     private static func json(_ value: String) throws -> RequestBody {
+        .bytes(try jsonBytes(value), contentType: "application/json")
+    }
+
+    private static func jsonBytes(_ value: String) throws -> [UInt8] {
         let json = try content(value)
         guard (try? JSONDecoder().decode(AnyJSON.self, from: Data(json))) != nil else {
             throw UsageError("--json-body is not JSON")
         }
-        return .bytes(json, contentType: "application/json")
+        return json
     }
 
     /// `name=text`, or `name=@path`, behind which `;type=` and `;filename=` may follow in any order.
