@@ -32,6 +32,7 @@
  *   ferry_transfers.h  transfers: submit, cancel, pause, resume
  *   ferry_result.h     the answer, or the fault
  *   ferry_codes.h      the words for faults and phases
+ *   ferry_encode.h     bodies of requests, compressed
  *   ferry_jar.h        cookies
  *   ferry_url.h        URLs
  *   ferry_figures.h    statistics, and what this machine has
@@ -40,6 +41,7 @@
 #define CFERRY_H
 
 #include "ferry_codes.h"
+#include "ferry_encode.h"
 #include "ferry_figures.h"
 #include "ferry_jar.h"
 #include "ferry_loop.h"

@@ -229,7 +229,8 @@ extension BuiltRequest {
             return
         }
         do throws(BodyFault) {
-            let source = try body.makeSource()
+            var source = try body.makeSource()
+            if let coding = whole.coding { source = CompressingSource(source, coding) }
             transfer.body = .pull(length: source.length)
             self.source = source
         } catch {

@@ -17,6 +17,8 @@ public struct RequestBody: Sendable {
 
     let content: Content
     let contentType: String?
+    /// How it is compressed when it is sent.
+    var coding: Coding?
 
     /// Bytes. No content type is sent unless one is named here or in the headers.
     public static func data(_ data: Data, contentType: String? = nil) -> RequestBody {

@@ -18,10 +18,14 @@ public struct OutgoingRequest: Sendable {
 
     /// The body; arguments that go there are in it already. To adapters its content type stands among the ``headers``;
     /// where they set another body that names a type, that takes its place, unless they have changed the field, or the
-    /// request's own headers have one.
+    /// request's own headers have one. The same holds for the `Content-Encoding` of a body that is compressed.
     public var body: RequestBody? {
         didSet {
             changes &+= 1
+            if let bodyCoding, headers["Content-Encoding"] == bodyCoding {
+                headers["Content-Encoding"] = body?.coding?.name
+                self.bodyCoding = body?.coding?.name
+            }
             guard let bodyType, headers["Content-Type"] == bodyType, let type = body?.contentType else { return }
             headers["Content-Type"] = type
             self.bodyType = type
@@ -34,6 +38,9 @@ public struct OutgoingRequest: Sendable {
     /// The `Content-Type` among the headers that came with the body.
     private var bodyType: String?
 
+    /// Likewise the `Content-Encoding`: another body is another coding, or none.
+    private var bodyCoding: String?
+
     /// A request of its parts; GET, without fields and body, unless they are named.
     public init(method: HTTPMethod = .get, url: String, headers: Headers = Headers(), body: RequestBody? = nil) {
         self.method = method
@@ -44,6 +51,9 @@ public struct OutgoingRequest: Sendable {
 
     /// Its body has brought the `Content-Type` that stands among its headers, if there is one.
     mutating func noteBodyType() { if body != nil { bodyType = headers["Content-Type"] } }
+
+    /// Its body is compressed to this already, or is when it is sent.
+    fileprivate mutating func noteBodyCoding(_ coding: RequestBody.Coding?) { bodyCoding = coding?.name }
 }
 
 /// A request made concrete: ready for the transport. It is handed on, never copied: it is large.
@@ -55,6 +65,8 @@ struct BuiltRequest: ~Copyable, Sendable {
     var opensBody = true
     /// The body that is pulled, with the arguments that go into it.
     var pulled: RequestBody?
+    /// How its body is compressed, or will be as it is read.
+    var coding: RequestBody.Coding?
     /// What the request says of sending it twice, whatever its headers say.
     var isIdempotent = true
     /// Its own headers name the type of its body.
@@ -72,6 +84,7 @@ struct RequestSnapshot: Sendable {
     /// As it is sent where nobody changes it. A body that is pulled is not open.
     let transfer: TransferRequest
     private let pulled: RequestBody?
+    private let coding: RequestBody.Coding?
     fileprivate let isIdempotent: Bool
     private let ownsContentType: Bool
     private let trace: TraceParent?
@@ -79,6 +92,7 @@ struct RequestSnapshot: Sendable {
     init(_ built: borrowing BuiltRequest) {
         transfer = built.transfer
         pulled = built.pulled
+        coding = built.coding
         isIdempotent = built.isIdempotent
         ownsContentType = built.ownsContentType
         trace = built.trace
@@ -97,6 +111,7 @@ struct RequestSnapshot: Sendable {
             method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)
         // A type among the headers of its own was meant for whatever body it has.
         if body != nil, !ownsContentType { outgoing.noteBodyType() }
+        outgoing.noteBodyCoding(coding)
         return outgoing
     }
 

@@ -114,6 +114,9 @@ extension FetchCommand {
             CommandOption(
                 "multipart", "F", value: "K=V|K=@FILE", "A part of a form; of a file ;type= and ;filename= may follow"),
             CommandOption("json-body", value: "JSON|@FILE", "JSON, which is checked"),
+            CommandOption(
+                "compress-body", value: "CODING", words: CompressionOption.words,
+                "Compresses it as it is read, to gzip or zstd; the server must know that coding"),
         ])
 
     static let credentials = OptionGroup(

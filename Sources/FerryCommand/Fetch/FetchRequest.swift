@@ -3,7 +3,7 @@ internal import Ferry
 internal import FoundationEssentials
 internal import Glibc
 
-/// The request that the command line describes.
+/// The request that the command line describes. Not an `HTTPRequest`, as it decides itself which responses are kept.
 struct FetchRequest: Request {
     var path: String
     var method = HTTPMethod.get
@@ -25,7 +25,7 @@ struct FetchRequest: Request {
     init(url: String, _ arguments: ParsedArguments) throws {
         path = URLQuery.appending(try arguments.pairs("query"), to: try CommandURL.complete(url))
         for field in try arguments.headerFields("header") { headers.append(field.name, field.value) }
-        body = try FetchBody.make(arguments)
+        body = try CompressionOption.apply(arguments, to: FetchBody.make(arguments))
         method = try Self.method(arguments, hasBody: body != nil)
         authorization = try Self.authorization(arguments)
         timeouts = try Self.timeouts(arguments)
@@ -65,6 +65,21 @@ struct FetchRequest: Request {
             timeouts.lowSpeed = .init(bytesPerSecond: rate, time: .seconds(10))
         }
         return timeouts
+    }
+}
+
+/// `--compress-body`
+enum CompressionOption {
+    static let words = ["gzip", "zstd"]
+
+    static func apply(_ arguments: ParsedArguments, to body: RequestBody?) throws(UsageError) -> RequestBody? {
+        guard let word = arguments.last("compress-body") else { return body }
+        guard let body else { throw UsageError("--compress-body goes with a body, and none is given") }
+        switch word {
+        case "gzip": return body.compressed(.gzip)
+        case "zstd": return body.compressed(.zstd)
+        default: throw UsageError("--compress-body wants gzip or zstd, not '\(word)'")
+        }
     }
 }
 
