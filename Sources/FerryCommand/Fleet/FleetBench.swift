@@ -20,16 +20,32 @@ enum FleetBench {
         let coordinator = FleetCoordinator(
             plan: plan, order: order, workers: workers, joinTime: joinTime,
             store: RedisFleetStore(address.configuration), keys: FleetKeys(address.name))
-        var (report, wasInterrupted) = try await interruptible { try await coordinator.perform() }
+        guard let (merged, wasInterrupted) = try await unlessInterrupted({ try await coordinator.perform() }) else {
+            return .interrupted
+        }
+        var report = merged
         plan.verdict.judge(&report)
         let ruling = BenchRuling(
             report, plan.verdict, mustBeRight: plan.bodies != .likeFirst, wasInterrupted: wasInterrupted)
         try plan.output.write(report, ruling)
-        for (index, member) in (report.fleet ?? []).enumerated() {
+        // The table has it among its warnings.
+        for (index, member) in (report.fleet ?? []).enumerated() where plan.output.printsJSON {
             guard let complaint = member.complaint(number: index + 1) else { continue }
             Console.error("ferry bench: \(Main.oneLine(complaint))\n")
         }
         return ruling.exitCode
+    }
+
+    /// `nil` where ctrl-C came before anything was measured.
+    private static func unlessInterrupted(
+        _ body: @escaping @Sendable () async throws -> BenchReport
+    ) async throws -> (report: BenchReport, wasInterrupted: Bool)? {
+        do {
+            let (report, wasInterrupted) = try await interruptible(body)
+            return (report, wasInterrupted)
+        } catch let error as FleetError where error == .interrupted {
+            return nil
+        }
     }
 
     static func join(_ arguments: ParsedArguments) async throws -> ExitCode {
@@ -41,7 +57,9 @@ enum FleetBench {
         let worker = FleetWorker(
             own: arguments, joinTime: joinTime, store: RedisFleetStore(address.configuration),
             keys: FleetKeys(address.name))
-        let (report, wasInterrupted) = try await interruptible { try await worker.perform() }
+        guard let (report, wasInterrupted) = try await unlessInterrupted({ try await worker.perform() }) else {
+            return .interrupted
+        }
         // Whether it is good enough says the coordinator.
         let ruling = BenchRuling(
             report, BenchVerdict([], baseline: nil), mustBeRight: false, wasInterrupted: wasInterrupted)

@@ -80,7 +80,7 @@ struct FleetMachine: Sendable {
     /// The load is to end before its time.
     mutating func cancelled(at now: UInt64) -> Action {
         switch phase {
-        case .joining: return .fail("interrupted")
+        case .joining: return .fail(FleetError.interrupted.description)
         case .running:
             phase = .stopping(until: now + Self.stopTime)
             return .stop

@@ -25,6 +25,9 @@ struct FleetError: Error, CustomStringConvertible, Equatable {
     let description: String
 
     init(_ description: String) { self.description = description }
+
+    /// By ctrl-C before anything was measured: the exit code says it.
+    static let interrupted = FleetError("interrupted")
 }
 
 /// `redis://HOST[:PORT][/DATABASE]#NAME`: the server and the name by which the processes of a fleet find each other.

@@ -52,6 +52,7 @@ struct FleetWorker: Sendable {
         do {
             start = try await waitForStart(state, place, &beat)
         } catch {
+            if Console.isLive { Console.endLive() }
             try? await store.remove([keys.worker(place, state.run)])
             throw error
         }
@@ -71,7 +72,7 @@ struct FleetWorker: Sendable {
                 case .stopped: break
                 }
             }
-            if Task.isCancelled { throw FleetError("interrupted") }
+            if Task.isCancelled { throw FleetError.interrupted }
             if monotonicNanoseconds() >= end {
                 throw FleetError("no coordinator was found within \(FailureText.text(joinTime)): is --fleet running?")
             }
@@ -101,7 +102,7 @@ struct FleetWorker: Sendable {
         while true {
             let now = try await look(state)
             if now.phase == .started, let start = now.start { return try await monotonic(start) }
-            if Task.isCancelled { throw FleetError("interrupted") }
+            if Task.isCancelled { throw FleetError.interrupted }
             if monotonicNanoseconds() - said >= 1_000_000_000 {
                 said = monotonicNanoseconds()
                 try await say(&beat, place, state)

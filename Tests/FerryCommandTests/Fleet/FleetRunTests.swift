@@ -135,6 +135,25 @@ private final class MemoryFleetStore: FleetStore {
         #expect(try await store.values(of: [keys.worker(1, "a")])[0] == nil, "its place is free")
     }
 
+    @Test func aCancelBeforeTheStartFreesThePlace() async throws {
+        let order = try FleetOrder(parsed(["http://127.0.0.1:1/", "-n", "1"]))
+        _ = try await store.set(
+            keys.order("a"), to: try FleetMessage.bytes(order), expiringAfter: .seconds(60), onlyIfAbsent: false)
+        try await set(FleetState(run: "a", workers: 1))
+        let worker = try worker()
+        let end = Task { try await worker.perform() }
+        while try await store.values(of: [keys.worker(1, "a")])[0] == nil { await Task.yield() }
+        end.cancel()
+        await #expect(throws: FleetError.interrupted) { try await end.value }
+        #expect(try await store.values(of: [keys.worker(1, "a")])[0] == nil)
+        let coordinator = try coordinator(["http://127.0.0.1:1/"], workers: 1)
+        try await store.remove([keys.state])
+        let merged = Task { try await coordinator.perform() }
+        while try await store.values(of: [keys.state])[0] == nil { await Task.yield() }
+        merged.cancel()
+        await #expect(throws: FleetError.interrupted) { try await merged.value }
+    }
+
     @Test func twoCoordinatorsDoNotShareAName() async throws {
         try await set(FleetState(run: "a", workers: 2))
         await #expect(throws: FleetError("another coordinator uses this name, or did until less than 10 s ago")) {
