@@ -8,17 +8,14 @@ import Glibc
 /// far it is; the answer says whether it goes on. With RUNS it ends after so many.
 @main
 struct Probe {
-    private struct Item: Request {
-        typealias Value = String
-        let number: Int
-        var path: String { "/items/\(number)" }
-        var cachePolicy: CachePolicy { .timeToLive(.seconds(3600)) }
+    private static func item(_ number: Int) -> HTTPRequest<String> {
+        var request = HTTPRequest(.get, "/items/\(number)", as: String.self)
+        request.cachePolicy = .timeToLive(.seconds(3600))
+        return request
     }
 
-    private struct Report: Request {
-        typealias Value = String
-        let figures: [Int]
-        var path: String { "/report/" + figures.map(String.init).joined(separator: "/") }
+    private static func report(_ figures: [Int]) -> HTTPRequest<String> {
+        HTTPRequest(.get, "/report/" + figures.map(String.init).joined(separator: "/"), as: String.self)
     }
 
     private static let items = 50
@@ -46,7 +43,7 @@ struct Probe {
             if runs > 0 {
                 if figures[0] >= runs { break }
             } else {
-                let answer = try await agent.send(Report(figures: [Int(getpid())] + figures)).value
+                let answer = try await agent.send(report([Int(getpid())] + figures)).value
                 if answer != "on" { break }
             }
         }
@@ -74,7 +71,7 @@ struct Probe {
             let number = (run &* 7 &+ Int(getpid())) % items
             figures[0] += 1
             do {
-                let reply = try await agent.send(Item(number: number))
+                let reply = try await agent.send(item(number))
                 if reply.isFromCache { figures[1] += 1 }
                 if reply.value != "item \(number)" { figures[3] += 1 }
             } catch {

@@ -79,7 +79,7 @@ struct ArchiveLoad: Sendable {
     struct Entry: Sendable {
         /// Nanoseconds after the first.
         let time: UInt64
-        let request: BenchRequest
+        let request: HTTPRequest<Response>
     }
 
     let path: String
@@ -100,7 +100,7 @@ struct ArchiveLoad: Sendable {
             throw InputError("\(path): is no JSON: \(error)")
         }
         if archive.entries.isEmpty { throw InputError("\(path): has no entries") }
-        var found: [(date: Date, request: BenchRequest)] = []
+        var found: [(date: Date, request: HTTPRequest<Response>)] = []
         for (index, entry) in archive.entries.enumerated() {
             func fault(_ text: String) -> InputError { InputError("\(path): entry \(index + 1): \(text)") }
             guard let date = Self.date(entry.startedDateTime) else {
@@ -192,7 +192,7 @@ struct ArchiveLoad: Sendable {
     }
 
     private static func send(
-        _ request: BenchRequest, since start: UInt64, by agent: NetworkAgent, _ recorder: BenchRecorder
+        _ request: HTTPRequest<Response>, since start: UInt64, by agent: NetworkAgent, _ recorder: BenchRecorder
     ) async {
         do throws(RequestError) {
             let response = try await agent.send(request).response

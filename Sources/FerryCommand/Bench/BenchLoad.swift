@@ -7,7 +7,7 @@ internal import Synchronization
 /// answered, or its task is cancelled.
 struct BenchLoad: Sendable {
     let agent: NetworkAgent
-    let request: BenchRequest
+    let request: HTTPRequest<Response>
     let recorder: BenchRecorder
     let requests: Int?
     let duration: Duration?
@@ -70,7 +70,7 @@ struct BenchLoad: Sendable {
 /// The closed model with a cache: each sender is a task, as a hit needs no loop.
 struct BenchCachedLoad: Sendable {
     let agent: NetworkAgent
-    let request: BenchRequest
+    let request: HTTPRequest<Response>
     let recorder: BenchRecorder
 
     /// Ends when the tickets are used up and all is answered, or its task is cancelled.
