@@ -109,7 +109,8 @@ enum FerryRivals {
     }
 }
 
-/// The request that all rivals within Ferry send.
+/// What all of Ferry's rivals send. A type of its own, as in applications that count each microsecond: an `HTTPRequest`
+/// is larger to copy.
 struct Get: Request {
     let path: String
 }

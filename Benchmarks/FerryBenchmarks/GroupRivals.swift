@@ -81,6 +81,7 @@ enum GroupRivals {
 
 /// A batch ten times as large: the cost of a member must not depend on the size.
 enum CrowdCase {
+    /// As small as it can be: what is measured is the batch, not the copies of its requests.
     private struct Quiet: Request {
         typealias Value = Void
         let path: String

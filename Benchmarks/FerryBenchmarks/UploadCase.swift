@@ -16,7 +16,7 @@ enum UploadCase {
         let agent = NetworkAgent(configuration: NetworkConfiguration(userAgent: nil, acceptedEncodings: []))
         let memory = ProcessUsage.memory
         let start = monotonicNanoseconds()
-        let reply = try await agent.send(Upload(path: server + "/hello", file: file.path))
+        let reply = try await agent.send(HTTPRequest(.put, server + "/hello", body: .file(file.path)))
         let seconds = Double(monotonicNanoseconds() - start) / 1e9
         stopwatch.finish(&measurement)
         if reply.status == 200 { measurement.ok = 1 } else { measurement.wrong = 1 }
@@ -35,14 +35,6 @@ enum UploadCase {
             server + "/hello", size: size, counted: "size_upload",
             ["--header", "Expect:", "--upload-file", file.path, "--output", "/dev/null"])
     }
-}
-
-/// `PUT` of a file.
-private struct Upload: Request {
-    let path: String
-    let file: String
-    var method: HTTPMethod { .put }
-    var body: RequestBody? { .file(file) }
 }
 
 /// A sparse file, read once so that all rivals find it in the page cache.

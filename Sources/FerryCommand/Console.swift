@@ -78,6 +78,9 @@ enum Console {
     /// narrower terminal wraps lines itself.
     static var outColumns: Int { max(size(of: STDOUT_FILENO).columns, usualColumns) }
 
+    /// Columns for tables on standard output: those of its terminal, however few they are; without one the usual ones.
+    static var tableColumns: Int { max(size(of: STDOUT_FILENO).columns, 40) }
+
     private static func size(of descriptor: Int32) -> (columns: Int, rows: Int) {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return (usualColumns, 24) }
@@ -152,9 +155,11 @@ enum TerminalText {
     }
 
     /// The words of a text in lines of at most `columns`. A longer word gets a line of its own.
-    static func filled(_ text: String, to columns: Int) -> [String] {
+    /// Several blanks in a row become one, unless they are kept.
+    static func filled(_ text: String, to columns: Int, keepingBlanks: Bool = false) -> [String] {
         var lines: [String] = []
-        for word in text.split(whereSeparator: { " \n".contains($0) }).map(String.init) {
+        let words = text.split(omittingEmptySubsequences: !keepingBlanks) { " \n".contains($0) }
+        for word in words.map(String.init) {
             if let line = lines.last, width(line) + 1 + width(word) <= columns {
                 lines[lines.count - 1] = line + " " + word
             } else {

@@ -134,3 +134,50 @@ public struct Histogram: Sendable, Equatable {
         return (mantissa << UInt64(exponent)) + ((1 << UInt64(exponent)) - 1)
     }
 }
+
+/// For histograms that are sent to another process: all of it, without loss.
+extension Histogram: Codable {
+    private enum CodingKeys: String, CodingKey { case first, counts, minimum, maximum, sum }
+
+    /// Histograms with more values are refused, so that no sum of a few thousand of them overflows.
+    public static let mostDecodable: UInt64 = 1 << 48
+
+    /// Writes the buckets from the first that was ever hit to the last.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(first, forKey: .first)
+        try container.encode(counts, forKey: .counts)
+        try container.encode(minimum, forKey: .minimum)
+        try container.encode(maximum, forKey: .maximum)
+        try container.encode(sum, forKey: .sum)
+    }
+
+    /// Throws a `DecodingError` for anything that recorded values cannot have made.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        first = try container.decode(Int.self, forKey: .first)
+        counts = try container.decode([UInt64].self, forKey: .counts)
+        minimum = try container.decode(UInt64.self, forKey: .minimum)
+        maximum = try container.decode(UInt64.self, forKey: .maximum)
+        sum = try container.decode(Double.self, forKey: .sum)
+        let last = Self.bucket(of: .max)
+        guard (0...last).contains(first), counts.count <= last + 1 - first else { throw Self.unsound(decoder) }
+        for number in counts {
+            guard number <= Self.mostDecodable - count else { throw Self.unsound(decoder) }
+            count += number
+        }
+        guard isSound else { throw Self.unsound(decoder) }
+    }
+
+    private var isSound: Bool {
+        guard sum.isFinite, sum >= 0, minimum <= maximum else { return false }
+        guard let low = counts.firstIndex(where: { $0 > 0 }), let high = counts.lastIndex(where: { $0 > 0 }) else {
+            return minimum == 0 && maximum == 0
+        }
+        return Self.bucket(of: minimum) == first + low && Self.bucket(of: maximum) == first + high
+    }
+
+    private static func unsound(_ decoder: any Decoder) -> DecodingError {
+        .dataCorrupted(.init(codingPath: decoder.codingPath, debugDescription: "no histogram has these buckets"))
+    }
+}

@@ -18,7 +18,8 @@ public struct ProcessUsage: Sendable, Equatable {
         return ProcessUsage(usage)
     }
 
-    private init(user: Double, system: Double) {
+    /// Figures known from elsewhere.
+    public init(user: Double, system: Double) {
         self.user = user
         self.system = system
     }

@@ -43,6 +43,31 @@ import Testing
         }
     }
 
+    @Test(arguments: ["gzip", "zstd"]) func aBodyIsCompressedOnDemand(coding: String) async throws {
+        try await withLoopbackServer { server in
+            server.handle("/upload") { request in
+                LoopbackResponse(
+                    headers: ["Content-Encoding": request.headers["Content-Encoding"] ?? ""], body: request.body)
+            }
+            let text = String(repeating: "a line of a log\n", count: 10_000)
+            let file = try TemporaryFile(Array(text.utf8))
+            for line in [["-d", text], ["-d", "@" + file.path]] {
+                let words = [server.baseURL + "/upload", "--compress-body", coding] + line
+                let plan = try FetchPlan(ParsedArguments(words, of: FetchCommand.allOptions))
+                var output: [UInt8] = []
+                let code = await FetchCommand.send(plan) {
+                    output += $0
+                } saying: { _ in
+                }
+                #expect(code == .success && output == Array(text.utf8))
+                let sent = try #require(server.requests.last)
+                #expect(sent.headers["Content-Encoding"] == coding && sent.body.count < text.count / 10)
+            }
+        }
+        #expect(await Main.run(["fetch", "http://h/", "--compress-body", "gzip"]) == .usage)
+        #expect(await Main.run(["fetch", "http://h/", "-d", "a", "--compress-body", "br"]) == .usage)
+    }
+
     @Test func theBodyIsPutOutAsItComes() async throws {
         try await withLoopbackServer { server in
             server.script(

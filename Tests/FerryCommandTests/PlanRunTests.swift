@@ -136,6 +136,7 @@ import Testing
         #expect(!page.contains("http://") && !page.contains("https://"), "it needs nothing else")
         #expect(
             page.contains("<svg") && page.contains("class=\"wait\"") && page.contains("skipped: &#39;b&#39; failed"))
+        #expect(page.contains("<tr class=\"fault\"><td colspan=\"10\">expected status 200-299, found 404</td></tr>"))
         #expect(page.count(where: { $0 == "<" }) == page.count(where: { $0 == ">" }))
         #expect(!page.contains("min-width:") && !page.contains("overflow-x"), "a narrow window cuts nothing")
         for color in PlanPhase.allCases.map(\.rawValue) + ["cache", "other", "bad"] {

@@ -17,6 +17,15 @@ import Testing
             String.init)
     }
 
+    @Test func aNarrowTerminalHasFewerPhases() {
+        var plain = row("a-name-of-some-length")
+        plain.isFromCache = false
+        func head(_ columns: Int) -> [Substring] { lines([plain], columns: columns)[0].split(separator: " ") }
+        #expect(head(80).suffix(5) == ["total", "queue", "connect", "wait", "body"])
+        #expect(head(60).suffix(3) == ["connect", "wait", "body"] || head(60).suffix(3) == ["total", "wait", "body"])
+        #expect(lines([plain], columns: 40).allSatisfy { TerminalText.width($0) <= 40 })
+    }
+
     @Test(arguments: [80, 100, 200]) func noLineIsWiderThanTheTerminal(columns: Int) {
         var failed = row("日本語" + String(repeating: "x", count: 60))
         failed.state = .failed

@@ -1,4 +1,5 @@
 import FerryMeasurement
+import FoundationEssentials
 import Testing
 
 @Suite struct HistogramTests {
@@ -89,6 +90,64 @@ import Testing
         #expect(bars.first.map { $0.lower <= 997 && $0.count > 0 } == true)
         #expect(bars.last.map { $0.upper >= 2000 * 997 && $0.count > 0 } == true)
         #expect(Histogram().bars(perDoubling: perDoubling).isEmpty)
+    }
+}
+
+/// Histograms of another process.
+@Suite struct HistogramCodingTests {
+    private func coded(_ histogram: Histogram) throws -> Histogram {
+        try JSONDecoder().decode(Histogram.self, from: JSONEncoder().encode(histogram))
+    }
+
+    @Test func nothingIsLostOnTheWay() throws {
+        #expect(try coded(Histogram()) == Histogram())
+        var histogram = Histogram()
+        for value in [0, 1, 255, 256, 65_537, 1_000_003, 1 << 40, .max] as [UInt64] { histogram.record(value) }
+        #expect(try coded(histogram) == histogram)
+        let later = histogram
+        histogram.record(77)
+        #expect(try coded(histogram.since(later)) == histogram.since(later))
+    }
+
+    /// The percentile of the values themselves, sorted, beside that of three histograms that were sent and added up.
+    @Test(arguments: [50, 90, 99, 99.9]) func theMergedPercentileIsThatOfTheUnion(percent: Double) throws {
+        var values: [UInt64] = []
+        var merged = Histogram()
+        var random: UInt64 = 88_172_645_463_325_252
+        for part in 0..<3 as Range<UInt64> {
+            var own = Histogram()
+            for _ in 0..<20_000 {
+                random ^= random << 13
+                random ^= random >> 7
+                random ^= random << 17
+                // From 50 µs on, with a tail that is another one in each part.
+                let value = 50_000 + random % 400_000 + (random % 50 == 0 ? (part + 1) * (random % 30_000_000) : 0)
+                own.record(value)
+                values.append(value)
+            }
+            merged.add(try coded(own))
+        }
+        values.sort()
+        let exact = Double(values[Int((Double(values.count) * percent / 100).rounded(.up)) - 1])
+        #expect(abs(Double(merged.percentile(percent)) - exact) <= exact * 0.008)
+        #expect(merged.count == UInt64(values.count) && merged.maximum == values.last)
+    }
+
+    @Test(arguments: [
+        #"{"first":-1,"counts":[1],"minimum":0,"maximum":0,"sum":0}"#,
+        #"{"first":0,"counts":[1,2],"minimum":0,"maximum":9,"sum":0}"#,
+        #"{"first":5,"counts":[1],"minimum":6,"maximum":6,"sum":6}"#,
+        #"{"first":5,"counts":[18446744073709551615,1],"minimum":5,"maximum":6,"sum":6}"#,
+        #"{"first":5,"counts":[281474976710656,1],"minimum":5,"maximum":6,"sum":6}"#,
+        #"{"first":7423,"counts":[0,1],"minimum":5,"maximum":6,"sum":6}"#,
+        #"{"first":9223372036854775807,"counts":[1],"minimum":5,"maximum":6,"sum":6}"#,
+        #"{"first":5,"counts":[1],"minimum":5,"maximum":5,"sum":-1}"#,
+        #"{"first":5,"counts":[1],"minimum":5,"maximum":5,"sum":1e999}"#,
+        #"{"first":5,"counts":[0],"minimum":5,"maximum":5,"sum":0}"#,
+        #"{"first":5,"counts":[-1],"minimum":5,"maximum":5,"sum":0}"#,
+        #"{"first":5,"minimum":5,"maximum":5,"sum":0}"#, "[]",
+    ]) func whatNoHistogramHasIsRefused(text: String) {
+        #expect(throws: DecodingError.self) { try JSONDecoder().decode(Histogram.self, from: Data(text.utf8)) }
     }
 }
 

@@ -9,17 +9,14 @@ import Glibc
 /// reports its progress to BASE, whose response says whether to continue. With RUNS it ends after that many.
 @main
 struct Probe {
-    private struct Item: Request {
-        typealias Value = String
-        let number: Int
-        var path: String { "/items/\(number)" }
-        let cachePolicy: CachePolicy
+    private static func item(_ number: Int) -> HTTPRequest<String> {
+        var request = HTTPRequest(.get, "/items/\(number)", as: String.self)
+        request.cachePolicy = .timeToLive(.seconds(3600))
+        return request
     }
 
-    private struct Report: Request {
-        typealias Value = String
-        let figures: [Int]
-        var path: String { "/report/" + figures.map(String.init).joined(separator: "/") }
+    private static func report(_ figures: [Int]) -> HTTPRequest<String> {
+        HTTPRequest(.get, "/report/" + figures.map(String.init).joined(separator: "/"), as: String.self)
     }
 
     private static let items = 50
@@ -48,7 +45,7 @@ struct Probe {
             if runs > 0 {
                 if figures[0] >= runs { break }
             } else {
-                let answer = try await agent.send(Report(figures: [Int(getpid())] + figures)).value
+                let answer = try await agent.send(report([Int(getpid())] + figures)).value
                 if answer != "on" { break }
             }
         }
@@ -76,7 +73,7 @@ struct Probe {
             let number = (run &* 7 &+ Int(getpid())) % items
             figures[0] += 1
             do {
-                let reply = try await agent.send(Item(number: number, cachePolicy: policy))
+                let reply = try await agent.send(item(number))
                 if reply.isFromCache { figures[1] += 1 }
                 if reply.value != "item \(number)" { figures[3] += 1 }
             } catch {

@@ -8,12 +8,13 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct RedisAgentTests {
     private let server = FakeRedis()
 
-    private struct Page: Request {
-        typealias Value = String
-        var path = "/page"
-        var method = HTTPMethod.get
-        var cachePolicy = CachePolicy.timeToLive(.seconds(60), write: .synchronous)
-        var headers = Headers()
+    private func page(
+        _ path: String = "/page", _ policy: CachePolicy = .timeToLive(.seconds(60), write: .synchronous),
+        headers: Headers = Headers()
+    ) -> HTTPRequest<String> {
+        var request = HTTPRequest(.get, path, headers: headers, as: String.self)
+        request.cachePolicy = policy
+        return request
         var cacheMode = CacheMode.cacheElseNetwork
     }
 
@@ -35,12 +36,12 @@ import Testing
     @Test func whatOneHasFetchedAnswersTheOther() async throws {
         let (first, second) = (counting(), counting())
         let (one, other) = (agent(first), agent(second))
-        #expect(try await one.send(Page()).value == "answer 1")
-        let reply = try await other.send(Page())
+        #expect(try await one.send(page()).value == "answer 1")
+        let reply = try await other.send(page())
         #expect(reply.isFromCache && reply.value == "answer 1" && second.requests.isEmpty)
         #expect(await other.cache.statistics.diskHits == 1)
-        #expect(await one.cache.remove(Page()))
-        #expect(try await other.send(Page()).isFromCache == false)
+        #expect(await one.cache.remove(page()))
+        #expect(try await other.send(page()).isFromCache == false)
         await one.shutdown()
         await other.shutdown()
         server.stop()
@@ -49,7 +50,7 @@ import Testing
     @Test(arguments: [false, true]) func itStoresAsTheServerSays(isShared: Bool) async throws {
         let headers: Headers = ["Cache-Control": "max-age=60"]
         let (one, other) = (agent(counting(headers)), agent(counting(headers)))
-        let page = Page(cachePolicy: .http(shared: isShared, write: .synchronous))
+        let page = self.page("/page", .http(shared: isShared, write: .synchronous))
         #expect(try await one.send(page).value == "answer 1")
         #expect(try await other.send(page).value == "answer 1")
         var change = page
@@ -65,8 +66,8 @@ import Testing
         let stub = counting(["Cache-Control": "max-age=60"])
         let agent = agent(stub)
         for policy in [CachePolicy.timeToLive(.seconds(60), write: .synchronous), .http(write: .synchronous)] {
-            let kim = Page(cachePolicy: policy, headers: ["Authorization": "Bearer canary-kim"])
-            let lee = Page(cachePolicy: policy, headers: ["Authorization": "Bearer canary-lee"])
+            let kim = page("/page", policy, headers: ["Authorization": "Bearer canary-kim"])
+            let lee = page("/page", policy, headers: ["Authorization": "Bearer canary-lee"])
             try await agent.send(kim)
             #expect(try await agent.send(lee).isFromCache == false)
             #expect(try await agent.send(kim).isFromCache)
@@ -80,7 +81,7 @@ import Testing
         server.stop()
         let stub = counting()
         let agent = agent(stub)
-        for number in 1...20 { #expect(try await agent.send(Page()).value == "answer \(number)") }
+        for number in 1...20 { #expect(try await agent.send(page()).value == "answer \(number)") }
         let statistics = await agent.cache.statistics
         #expect(statistics.misses == [.unavailable: 20] && statistics.isDisabled && statistics.failedWrites > 0)
         #expect((statistics.faults["io"] ?? 0) >= 1)
@@ -95,7 +96,7 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<40 {
                 group.addTask {
-                    let reply = try await agents[number % 2].send(Page(path: "/\(number % 5)"))
+                    let reply = try await agents[number % 2].send(page("/\(number % 5)"))
                     #expect(reply.status == 200)
                 }
             }
@@ -113,9 +114,9 @@ import Testing
                 : .response(headers: request.number == 2 ? ["Cache-Control": "no-store"] : Headers(), body: "x")
         }
         let agent = agent(stub) { $0.lease = .seconds(1000) }
-        await #expect(throws: RequestError.self) { try await agent.send(Page()) }
-        for _ in 0..<2 { #expect(try await agent.send(Page()).isFromCache == false) }
-        #expect(try await agent.send(Page()).isFromCache)
+        await #expect(throws: RequestError.self) { try await agent.send(page()) }
+        for _ in 0..<2 { #expect(try await agent.send(page()).isFromCache == false) }
+        #expect(try await agent.send(page()).isFromCache)
         await agent.shutdown()
         server.stop()
     }

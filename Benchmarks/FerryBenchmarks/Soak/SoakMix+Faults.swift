@@ -4,21 +4,21 @@ extension SoakKind {
     static let policies: [SoakKind] = [
         SoakKind(name: "redirects") { client in
             do {
-                let reply = try await client.agent.send(SoakRequest("/redirect/3"))
+                let reply = try await client.agent.send(HTTPRequest.soak("/redirect/3"))
                 return reply.response.redirects.count == 3 ? nil : "\(reply.response.redirects.count) redirects"
             } catch {
                 return "\(error)"
             }
         },
         SoakKind(name: "retries") { client in
-            var request = SoakRequest("/status/503?Retry-After=0")
+            var request = HTTPRequest.soak("/status/503?Retry-After=0")
             request.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1))
             return await client.expect(request) { error in
                 error.code == .invalidStatusCode(503) && error.attempts >= 1
             }
         },
         SoakKind(name: "a status that is not accepted") { client in
-            await client.expect(SoakRequest("/status/404")) { $0.code == .invalidStatusCode(404) }
+            await client.expect(HTTPRequest.soak("/status/404")) { $0.code == .invalidStatusCode(404) }
         },
     ]
 
@@ -31,24 +31,24 @@ extension SoakKind {
         fault("gone") { $0 == .connectionClosed },
         SoakKind(name: "fault: excess") { client in
             do {
-                let text = try await client.agent.send(SoakRequest("/fault/excess")).response.text
+                let text = try await client.agent.send(HTTPRequest.soak("/fault/excess")).response.text
                 return text == "good" ? nil : "the answer was \(text)"
             } catch {
                 return "\(error)"
             }
         },
         SoakKind(name: "fault: silent") { client in
-            var request = SoakRequest("/fault/silent")
+            var request = HTTPRequest.soak("/fault/silent")
             request.timeouts = Timeouts(idle: .milliseconds(50))
             return await client.expect(request) { if case .timeout = $0.code { true } else { false } }
         },
         SoakKind(name: "nobody listens") { client in
-            await client.expect(SoakRequest("http://127.0.0.1:1/")) {
+            await client.expect(HTTPRequest.soak("http://127.0.0.1:1/")) {
                 if case .connect = $0.code { true } else { false }
             }
         },
         SoakKind(name: "no URL") { client in
-            await client.expect(SoakRequest("http://h/\u{1}")) { $0.code == .invalidURL }
+            await client.expect(HTTPRequest.soak("http://h/\u{1}")) { $0.code == .invalidURL }
         },
     ]
 
@@ -56,7 +56,7 @@ extension SoakKind {
     static let cancels: [SoakKind] = [
         SoakKind(name: "cancelled task") { client in
             let count = Int.random(in: 0...SoakBody.largest)
-            let task = Task { try await client.agent.send(SoakRequest("/bytes/\(count)")).response }
+            let task = Task { try await client.agent.send(HTTPRequest.soak("/bytes/\(count)")).response }
             for _ in 0..<Int.random(in: 0...50) { await Task.yield() }
             task.cancel()
             switch await task.result {
@@ -68,7 +68,7 @@ extension SoakKind {
         SoakKind(name: "cancelled run") { client in
             let count = Int.random(in: 0...2000)
             return await withCheckedContinuation { continuation in
-                let task = client.agent.start(SoakRequest("/delay/\(Int.random(in: 0...20))")) { result in
+                let task = client.agent.start(HTTPRequest.soak("/delay/\(Int.random(in: 0...20))")) { result in
                     switch result {
                     case .failure(.cancelled), .success: continuation.resume(returning: nil)
                     case .failure(let error): continuation.resume(returning: "\(error)")
@@ -81,13 +81,13 @@ extension SoakKind {
 
     private static func fault(_ name: String, _ isRight: @escaping @Sendable (RequestError.Code) -> Bool) -> SoakKind {
         SoakKind(name: "fault: \(name)") { client in
-            await client.expect(SoakRequest("/fault/\(name)")) { isRight($0.code) }
+            await client.expect(HTTPRequest.soak("/fault/\(name)")) { isRight($0.code) }
         }
     }
 }
 
 extension SoakClient {
-    fileprivate func expect(_ request: SoakRequest, _ isRight: (RequestError) -> Bool) async -> String? {
+    fileprivate func expect(_ request: HTTPRequest<Response>, _ isRight: (RequestError) -> Bool) async -> String? {
         do throws(RequestError) {
             let reply = try await agent.send(request)
             return "answered with \(reply.response.status)"

@@ -7,7 +7,7 @@ extension SoakKind {
         SoakKind(name: "cached") { client in
             // Few enough that most are hits; their contents are checked like any other body.
             let count = 1000 + Int.random(in: 0..<50)
-            var request = SoakRequest("/bytes/\(count)")
+            var request = HTTPRequest.soak("/bytes/\(count)")
             request.cachePolicy = .timeToLive(.milliseconds(500))
             do {
                 return SoakBody.fault(try await client.agent.send(request).response, count)
@@ -18,7 +18,8 @@ extension SoakKind {
         SoakKind(name: "batch") { client in
             let counts = (0..<8).map { _ in Int.random(in: 0...2000) }
             do {
-                let replies = try await client.agent.send(batch: counts.map { SoakRequest("/bytes/\($0)") }, atMost: 3)
+                let replies = try await client.agent.send(
+                    batch: counts.map { HTTPRequest.soak("/bytes/\($0)") }, atMost: 3)
                 return zip(replies, counts).lazy.compactMap { SoakBody.fault($0, $1) }.first
             } catch {
                 return "\(error)"
@@ -26,7 +27,9 @@ extension SoakKind {
         },
         SoakKind(name: "batch that fails") { client in
             do throws(RequestError) {
-                let requests = [SoakRequest("/delay/50"), SoakRequest("/fault/cut"), SoakRequest("/delay/50")]
+                let requests = [
+                    HTTPRequest.soak("/delay/50"), HTTPRequest.soak("/fault/cut"), HTTPRequest.soak("/delay/50"),
+                ]
                 _ = try await client.agent.send(batch: requests)
                 return "a body that was cut is a success"
             } catch {
@@ -36,9 +39,9 @@ extension SoakKind {
         SoakKind(name: "chain") { client in
             do {
                 let last = try await client.agent.send(
-                    ChainRequest(SoakRequest("/bytes/10"))
-                        .then { SoakRequest("/bytes/\($0.bodyLength * 2)") }
-                        .then { SoakRequest("/bytes/\($0.bodyLength * 2)") })
+                    ChainRequest(HTTPRequest.soak("/bytes/10"))
+                        .then { HTTPRequest.soak("/bytes/\($0.bodyLength * 2)") }
+                        .then { HTTPRequest.soak("/bytes/\($0.bodyLength * 2)") })
                 return SoakBody.fault(last, 40)
             } catch {
                 return "\(error)"
@@ -49,7 +52,7 @@ extension SoakKind {
             let path = client.folder + "/" + UUID().uuidString
             defer { try? FileManager.default.removeItem(atPath: path) }
             do {
-                _ = try await client.agent.download(SoakRequest("/bytes/\(count)"), to: .file(path))
+                _ = try await client.agent.download(HTTPRequest.soak("/bytes/\(count)"), to: .file(path))
                 let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
                 return bytes.elementsEqual(SoakBody.pattern.prefix(count)) ? nil : "other bytes in the file"
             } catch {

@@ -15,19 +15,14 @@ struct SoakClient: Sendable {
     let folder: String
 }
 
-struct SoakRequest: Request {
-    var path: String
-    var method = HTTPMethod.get
-    var body: RequestBody?
-    var arguments = Arguments()
-    var timeouts: Timeouts?
-    var retryPolicy: RetryPolicy?
-    var statusValidation: StatusValidation?
-    var priority = RequestPriority.normal
-    var cachePolicy = CachePolicy.none
-    var responseFormat: ResponseFormat { .data }
-
-    init(_ path: String) { self.path = path }
+extension HTTPRequest where Value == Response {
+    /// A GET of any bytes, past the cache.
+    static func soak(_ path: String) -> HTTPRequest {
+        var request = HTTPRequest(.get, path)
+        request.cachePolicy = .none
+        request.responseFormat = .data
+        return request
+    }
 }
 
 /// The bytes that `/bytes/N` and similar routes send.
@@ -59,7 +54,7 @@ extension SoakKind {
             let count = Int.random(in: 0...SoakBody.largest)
             do {
                 var seen = 0
-                for try await piece in try await client.agent.stream(SoakRequest("/bytes/\(count)")).body {
+                for try await piece in try await client.agent.stream(HTTPRequest.soak("/bytes/\(count)")).body {
                     if !SoakBody.pattern[seen...].prefix(piece.count).elementsEqual(piece) { return "other bytes" }
                     seen += piece.count
                 }
@@ -70,7 +65,7 @@ extension SoakKind {
         },
         SoakKind(name: "streamed, half read") { client in
             do {
-                for try await _ in try await client.agent.stream(SoakRequest("/bytes/300000")).body { break }
+                for try await _ in try await client.agent.stream(HTTPRequest.soak("/bytes/300000")).body { break }
                 return nil
             } catch {
                 return "\(error)"
@@ -79,7 +74,7 @@ extension SoakKind {
         SoakKind(name: "closure") { client in
             let count = Int.random(in: 0...2000)
             return await withCheckedContinuation { continuation in
-                client.agent.start(SoakRequest("/bytes/\(count)")) { result in
+                client.agent.start(HTTPRequest.soak("/bytes/\(count)")) { result in
                     // A second call would trap here.
                     switch result {
                     case .success(let reply): continuation.resume(returning: SoakBody.fault(reply.response, count))
@@ -93,7 +88,7 @@ extension SoakKind {
     private static func get(_ name: String, _ path: @escaping @Sendable (Int) -> String) -> SoakKind {
         SoakKind(name: name) { client in
             let count = Int.random(in: 0...(Bool.random() ? 2000 : SoakBody.largest))
-            var request = SoakRequest(path(count))
+            var request = HTTPRequest.soak(path(count))
             request.priority = [.low, .normal, .high].randomElement() ?? .normal
             do {
                 return SoakBody.fault(try await client.agent.send(request).response, count)
@@ -122,7 +117,7 @@ extension SoakKind {
             await client.echo(.file(client.folder + "/pattern"), SoakBody.largest)
         },
         SoakKind(name: "form") { client in
-            var request = SoakRequest("/echo")
+            var request = HTTPRequest.soak("/echo")
             request.method = .post
             request.arguments = ["a": "1", "b": ["x", "y"]]
             do {
@@ -137,7 +132,7 @@ extension SoakKind {
 
 extension SoakClient {
     fileprivate func echo(_ body: RequestBody, _ count: Int) async -> String? {
-        var request = SoakRequest("/echo/body")
+        var request = HTTPRequest.soak("/echo/body")
         request.method = .post
         request.body = body
         do {

@@ -33,6 +33,7 @@
  *   ferry_transfers.h  transfers: submit, cancel, pause, resume
  *   ferry_result.h     the response, or the error
  *   ferry_codes.h      codes of errors and phases
+ *   ferry_encode.h     bodies of requests, compressed
  *   ferry_jar.h        cookies
  *   ferry_url.h        URLs
  *   ferry_figures.h    statistics, and the features of this machine
@@ -41,6 +42,7 @@
 #define CFERRY_H
 
 #include "ferry_codes.h"
+#include "ferry_encode.h"
 #include "ferry_figures.h"
 #include "ferry_jar.h"
 #include "ferry_loop.h"

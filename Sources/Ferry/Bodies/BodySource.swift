@@ -242,7 +242,8 @@ extension BuiltRequest {
             return
         }
         do throws(BodyFault) {
-            let source = try body.makeSource()
+            var source = try body.makeSource()
+            if let coding = whole.coding { source = CompressingSource(source, coding) }
             // Trailers have their place behind chunks only.
             transfer.body = .pull(length: transfer.sendsTrailers ? nil : source.length)
             self.source = source

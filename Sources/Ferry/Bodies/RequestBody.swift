@@ -17,6 +17,8 @@ public struct RequestBody: Sendable {
 
     let content: Content
     let contentType: String?
+    /// How it is compressed when it is sent.
+    var coding: Coding?
 
     /// A body of bytes. No content type is sent unless you set it here or in the header fields.
     public static func data(_ data: Data, contentType: String? = nil) -> RequestBody {

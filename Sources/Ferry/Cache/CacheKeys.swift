@@ -155,6 +155,8 @@ struct CacheKeyMaterial {
         }
         bytes.append(1)
         bytes.appendCounted(body.contentType ?? "")
+        // Keys of bodies without a coding stay what they were.
+        if let coding = body.coding { bytes.appendCounted(coding.name) }
         digest.withBytes { bytes.append(contentsOf: $0) }
         return true
     }

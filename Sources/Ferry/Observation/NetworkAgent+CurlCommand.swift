@@ -73,6 +73,8 @@ extension CurlCommand.Body {
         // The builder has converted these two to bytes.
         case .string(let text): self = .bytes(Array(text.utf8))
         case .json: self = .input
+        // curl compresses nothing.
+        case .pulled where outgoing.body?.coding != nil, .multipart where outgoing.body?.coding != nil: self = .input
         case .pulled(let body as FileBody): self = .file(path: body.path, range: body.range)
         case .pulled: self = .input
         case .multipart(let form):

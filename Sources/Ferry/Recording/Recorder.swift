@@ -163,7 +163,9 @@ struct RecordedExchange: Sendable {
         request.bodySize = Int(clamping: result.bodyBytesSent)
         if hasBody {
             let type = headers["Content-Type"] ?? ""
-            let (text, encoding) = recorder.shown(body, type: type)
+            // What is compressed may hold secrets that nobody can see to mask them.
+            let isCompressed = !["", "identity"].contains(lowercased(headers["Content-Encoding"] ?? ""))
+            let (text, encoding) = recorder.shown(isCompressed ? nil : body, type: type)
             request.postData = .init(mimeType: type, text: text, _encoding: encoding)
         }
         var entry = HTTPArchive.Entry(

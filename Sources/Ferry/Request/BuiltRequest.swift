@@ -16,12 +16,16 @@ public struct OutgoingRequest: Sendable {
     /// The header fields. The configuration's `User-Agent` and `Accept-Encoding` are added unless they are set here.
     public var headers: Headers
 
-    /// The body, which includes arguments that belong there. For adapters, its content type is one of the ``headers``.
-    /// If an adapter sets another body with a content type, that type replaces the field, unless the adapter has
-    /// changed the field or the request set it itself.
+    /// The body; arguments that go there are in it already. To adapters its content type stands among the ``headers``;
+    /// where they set another body that names a type, that takes its place, unless they have changed the field, or the
+    /// request's own headers have one. The same holds for the `Content-Encoding` of a body that is compressed.
     public var body: RequestBody? {
         didSet {
             changes &+= 1
+            if let bodyCoding, headers["Content-Encoding"] == bodyCoding {
+                headers["Content-Encoding"] = body?.coding?.name
+                self.bodyCoding = body?.coding?.name
+            }
             guard let bodyType, headers["Content-Type"] == bodyType, let type = body?.contentType else { return }
             headers["Content-Type"] = type
             self.bodyType = type
@@ -34,6 +38,9 @@ public struct OutgoingRequest: Sendable {
     /// The `Content-Type` field that came from the body.
     private var bodyType: String?
 
+    /// Likewise the `Content-Encoding`: another body is another coding, or none.
+    private var bodyCoding: String?
+
     /// Creates a request. The default is a GET without header fields and body.
     public init(method: HTTPMethod = .get, url: String, headers: Headers = Headers(), body: RequestBody? = nil) {
         self.method = method
@@ -44,6 +51,9 @@ public struct OutgoingRequest: Sendable {
 
     /// Notes that the `Content-Type` field, if there is one, came from the body.
     mutating func noteBodyType() { if body != nil { bodyType = headers["Content-Type"] } }
+
+    /// Its body is compressed to this already, or is when it is sent.
+    fileprivate mutating func noteBodyCoding(_ coding: RequestBody.Coding?) { bodyCoding = coding?.name }
 }
 
 /// A request in the form that the transport needs. It is moved and never copied, because it is large.
@@ -56,6 +66,8 @@ struct BuiltRequest: ~Copyable, Sendable {
     var opensBody = true
     /// The body that is read as it is sent, with the arguments that belong to it.
     var pulled: RequestBody?
+    /// How its body is compressed, or will be as it is read.
+    var coding: RequestBody.Coding?
     /// Whether the request itself says that it may be sent twice, whatever its header fields say.
     var isIdempotent = true
     /// Whether the request's own header fields set the content type.
@@ -82,6 +94,7 @@ struct RequestSnapshot: Sendable {
     /// The transfer if nothing changes it. A body that is read as it is sent is not open yet.
     let transfer: TransferRequest
     private let pulled: RequestBody?
+    private let coding: RequestBody.Coding?
     fileprivate let isIdempotent: Bool
     private let ownsContentType: Bool
     private let trace: TraceParent?
@@ -89,6 +102,7 @@ struct RequestSnapshot: Sendable {
     init(_ built: borrowing BuiltRequest) {
         transfer = built.transfer
         pulled = built.pulled
+        coding = built.coding
         isIdempotent = built.isIdempotent
         ownsContentType = built.ownsContentType
         trace = built.trace
@@ -107,6 +121,7 @@ struct RequestSnapshot: Sendable {
             method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)
         // A content type that the request sets itself applies to any body.
         if body != nil, !ownsContentType { outgoing.noteBodyType() }
+        outgoing.noteBodyCoding(coding)
         return outgoing
     }
 

@@ -106,7 +106,7 @@ final class RequestBuilder: Sendable {
         if let error = refusal?.error {
             throw RequestError(preparing: error.code, message: error.message, url: joined.url)
         }
-        if own.isEmpty, authorization == nil, contentType == nil, joined.credentials == nil {
+        if own.isEmpty, authorization == nil, contentType == nil, built.coding == nil, joined.credentials == nil {
             built.transfer.headers = joined.isForeign ? headers.packedPublic : headers.packed
             return built
         }
@@ -296,7 +296,13 @@ final class RequestBuilder: Sendable {
         case .pulled(let pulled): try built.pull(pulled, of: body)
         case .multipart(let form):
             let form = takesArguments ? form.following(arguments) : form
-            try built.pull(form, of: .multipart(form))
+            var whole = RequestBody.multipart(form)
+            whole.coding = body.coding
+            try built.pull(form, of: whole)
+        }
+        if let coding = body.coding {
+            built.coding = coding
+            try built.compress(coding)
         }
         return body.contentType
     }
@@ -328,6 +334,7 @@ final class RequestBuilder: Sendable {
         if sendsContentType, let contentType {
             try block.appendChecked("Content-Type", contentType, url: url)
         }
+        if let coding = built.coding { try append(coding, to: &block, besides: own, common, url: url) }
         if let value {
             try block.appendChecked("Authorization", value, url: url)
         } else if !ownAuthorization, !isAuthorized, let credentials = credentials?.value,
@@ -336,6 +343,19 @@ final class RequestBuilder: Sendable {
             try block.appendChecked("Authorization", credentials, url: url)
         }
         return block
+    }
+
+    /// A field that is there may have come with this body, on the way through an adapter. Another would be a lie.
+    private func append(
+        _ coding: RequestBody.Coding, to block: inout HeaderBlock, besides own: Headers, _ common: Headers, url: String
+    ) throws(RequestError) {
+        guard let other = own["Content-Encoding"] ?? common["Content-Encoding"] else {
+            return try block.appendChecked("Content-Encoding", coding.name, url: url)
+        }
+        if equalNames(other, coding.name) { return }
+        throw RequestError(
+            preparing: .invalidRequest(.body),
+            message: "Content-Encoding is set, and the body is to be compressed to \(coding.name)", url: url)
     }
 
     /// The length on the wire is that of the body. The same length set by the caller is left out; another one is

@@ -59,7 +59,7 @@ enum ArchiveBench {
         } else {
             await archive.replay(atOnce: plan.concurrency, by: agent, recorder)
         }
-        var figures = BenchFigures(recorder.total)
+        var figures = BenchFigures(recorder.total, date: date)
         figures.seconds = Double(monotonicNanoseconds() - start) / 1e9
         figures.usage = ProcessUsage.now - usage
         figures.share = CPUShare.Reading().since(cpu)
@@ -69,7 +69,7 @@ enum ArchiveBench {
         timeline.finish(figures.totals.latencies, failed: figures.totals.failed, at: figures.seconds)
         figures.windows = timeline.windows
         await agent.shutdown(grace: .zero)
-        var report = BenchReport(plan, figures, date: date)
+        var report = BenchReport(plan, figures)
         (report.method, report.url) = ("HAR", archive.path)
         if isPaced { report.model = .init(kind: "open", title: "open, each at its time in the file") }
         return report
@@ -81,7 +81,7 @@ struct ArchiveLoad: Sendable {
     struct Entry: Sendable {
         /// Nanoseconds after the first entry.
         let time: UInt64
-        let request: BenchRequest
+        let request: HTTPRequest<Response>
     }
 
     let path: String
@@ -103,7 +103,7 @@ struct ArchiveLoad: Sendable {
             throw InputError("\(path): is not JSON: \(error)")
         }
         if archive.entries.isEmpty { throw InputError("\(path): has no entries") }
-        var found: [(date: Date, request: BenchRequest)] = []
+        var found: [(date: Date, request: HTTPRequest<Response>)] = []
         for (index, entry) in archive.entries.enumerated() {
             func fault(_ text: String) -> InputError { InputError("\(path): entry \(index + 1): \(text)") }
             guard let date = Self.date(entry.startedDateTime) else {
@@ -213,7 +213,7 @@ struct ArchiveLoad: Sendable {
     }
 
     private static func send(
-        _ request: BenchRequest, since start: UInt64, by agent: NetworkAgent, _ recorder: BenchRecorder
+        _ request: HTTPRequest<Response>, since start: UInt64, by agent: NetworkAgent, _ recorder: BenchRecorder
     ) async {
         do throws(RequestError) {
             let response = try await agent.send(request).response

@@ -83,7 +83,7 @@ struct BenchCharts {
 
     /// Accepted responses per second, with a mark where requests failed.
     var rate: String {
-        guard let frame = overTime(height: 190, 0...max(1, (figures.series.map(\.rps).max() ?? 0) * 1.12)) else {
+        guard let frame = overTime(height: 190, 0...max(4, (figures.series.map(\.rps).max() ?? 0) * 1.12)) else {
             return ""
         }
         let points = steps { $0.rps }
@@ -220,7 +220,8 @@ struct ChartFrame: Sendable {
         return width > 0 ? min(max((place(value) - place(range.lowerBound)) / width, 0), 1) : 0
     }
 
-    /// Round values within the range: 1, 2 and 5 times powers of ten, at most so many where that can be.
+    /// Round values within the range: 1, 2 and 5 times powers of ten, at most so many where that can be. A logarithmic
+    /// range that has less than two of them is divided like a linear one.
     static func ticks(_ range: ClosedRange<Double>, _ scale: Scale, atMost count: Int) -> [Double] {
         switch scale {
         case .linear:
@@ -236,6 +237,7 @@ struct ChartFrame: Sendable {
         case .logarithmic:
             for factors in [[1.0, 2, 5], [1, 3], [1]] {
                 let ticks = decades(range).flatMap { decade in factors.map { $0 * decade } }.filter(range.contains)
+                if ticks.count < 2 { return Self.ticks(range, .linear, atMost: count) }
                 if ticks.count <= count || factors.count == 1 { return ticks }
             }
             return []

@@ -7,7 +7,7 @@ enum BenchCommand: Subcommand {
     static let name = "bench"
     static let summary = "Put load on a server and measure it"
     static let synopsis = "[URL] [OPTIONS]"
-    static let optionGroups = [load, request, FetchCommand.credentials, FetchCommand.connection, output]
+    static let optionGroups = [load, fleet, request, FetchCommand.credentials, FetchCommand.connection, output]
 
     private static let load = OptionGroup(
         "The load",
@@ -25,6 +25,16 @@ enum BenchCommand: Subcommand {
             CommandOption("var", value: "N=V", "With --plan: set a variable, overriding the plan; may be repeated"),
             CommandOption("har", value: "FILE", "Replay the requests of a HAR file, each at its time"),
             CommandOption("unpaced", "With --har: ignore the times; keep -c requests in flight"),
+        ])
+
+    private static let fleet = OptionGroup(
+        "Several machines, which meet in a Redis server",
+        [
+            CommandOption(
+                "fleet", value: "REDIS#NAME", "Shares the load among workers and merges their figures; sends nothing"),
+            CommandOption("workers", value: "N", "With --fleet: how many workers, 1 to 1000; all start together"),
+            CommandOption("join", value: "REDIS#NAME", "Carries a part of the load of the fleet with this name"),
+            CommandOption("join-timeout", value: "S", "Seconds until all have joined (60)"),
         ])
 
     private static let request = OptionGroup(
@@ -75,6 +85,9 @@ enum BenchCommand: Subcommand {
         what is sent and expected. --har can be combined with --unpaced, --connections, --loops, --engine, -m,
         --status (200-399), --json, --html, --baseline and --fail-if.
 
+        REDIS#NAME is redis://HOST[:PORT][/DATABASE]#NAME. With --join go the options of the way there, --json and
+        --html of its own part, and nothing else: the coordinator says the rest.
+
         The first ctrl-C ends the load and prints the summary so far; what had no answer yet is counted. The
         manual's article "Measuring" explains the figures. Exit codes: 3 transfers failed, 5 a status was not
         accepted, 4 a condition holds, or bodies were wrong and --expect-sha256, or no URL, was given.
@@ -84,6 +97,11 @@ enum BenchCommand: Subcommand {
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if let path = arguments.last("plan") { return try await PlanBench.run(path, arguments) }
         if let path = arguments.last("har") { return try await ArchiveBench.run(path, arguments) }
+        if arguments.has("join") { return try await FleetBench.join(arguments) }
+        if arguments.has("fleet") { return try await FleetBench.coordinate(arguments) }
+        for name in ["workers", "join-timeout"] where arguments.has(name) {
+            throw UsageError("--\(name) goes with --fleet")
+        }
         if arguments.has("unpaced") { throw UsageError("--unpaced requires --har") }
         for name in ["base", "var"] where arguments.has(name) { throw UsageError("--\(name) requires --plan") }
         var plan = try BenchPlan(arguments)
@@ -136,6 +154,8 @@ struct BenchPlan: Sendable {
     /// Whether the command line has `--connections`.
     let namesConnections: Bool
     var loops: Int
+    /// The part of the load that this process carries.
+    var share = FleetShare.whole
     var bodies: BodyCheck.Rule
     var output: BenchOutput
     var verdict: BenchVerdict
@@ -158,9 +178,14 @@ struct BenchPlan: Sendable {
             throw UsageError("--http-cache and -r cannot be combined: responses from the cache are not sent")
         }
         order.configuration.eventLoopCount = loops
-        order.configuration.limits.transfersPerHost = connections
+        limit(to: connections)
+    }
+
+    mutating func limit(to count: Int) {
+        connections = count
+        order.configuration.limits.transfersPerHost = count
         order.configuration.limits.maxConcurrentTransfers = max(
-            connections, order.configuration.limits.maxConcurrentTransfers)
+            count, order.configuration.limits.maxConcurrentTransfers)
     }
 
     /// The senders of the closed model; 0 for the open one.
@@ -173,8 +198,9 @@ struct BenchPlan: Sendable {
         // HTTP/2 counts streams; each loop opens at most a hundred per host.
         let streams = order.configuration.http2 == .never ? Int.max : Self.mostStreams * loops
         let most = min(connections, streams)
-        guard case .closed(let concurrency) = model, most < concurrency else { return model.title }
-        return model.title + ", at most \(grouped(UInt64(most))) of them on their way"
+        let part = share.count > 1 ? ", part \(share.index + 1) of \(share.count)" : ""
+        guard case .closed(let concurrency) = model, most < concurrency else { return model.title + part }
+        return model.title + part + ", at most \(grouped(UInt64(most))) of them on their way"
     }
 
     private static let mostStreams = 100

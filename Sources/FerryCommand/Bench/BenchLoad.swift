@@ -7,20 +7,21 @@ internal import Synchronization
 /// request has its result, or when its task is cancelled.
 struct BenchLoad: Sendable {
     let agent: NetworkAgent
-    let request: BenchRequest
+    let request: HTTPRequest<Response>
     let recorder: BenchRecorder
     let requests: Int?
     let duration: Duration?
+    /// Of the open model: which of the numbers are sent.
+    var share = FleetShare.whole
 
     /// With more requests in flight, the load would measure memory.
     private static let mostInFlight = 100_000
 
     /// Starts one sender per event loop, and waits for all of them.
-    func run(_ model: BenchPlan.Model) async {
+    func run(_ model: BenchPlan.Model, since start: UInt64) async {
         let clocks = agent.clocks
         // Without event loops nothing can be sent; the error of one request says why.
         if clocks.isEmpty { return await sendOnce() }
-        let start = monotonicNanoseconds()
         if agent.configuration.cache != nil, case .closed(let concurrency) = model {
             let tickets = BenchTickets(start: start, requests: requests, duration: duration)
             let load = BenchCachedLoad(agent: agent, request: request, recorder: recorder)
@@ -48,7 +49,9 @@ struct BenchLoad: Sendable {
                 requests.map { ArrivalSchedule(start: start, rate: rate, count: $0) }
                 ?? ArrivalSchedule(start: start, rate: rate, duration: duration ?? .seconds(10))
             return (0..<loops).map { index in
-                .open(schedule, first: index, stride: loops, mostInFlight: max(1, Self.mostInFlight / loops))
+                .open(
+                    schedule, first: index * share.count + share.index, stride: loops * share.count,
+                    mostInFlight: max(1, Self.mostInFlight / loops))
             }
         }
     }
@@ -67,7 +70,7 @@ struct BenchLoad: Sendable {
 /// The closed model with a cache: each sender is a task, because a hit needs no event loop.
 struct BenchCachedLoad: Sendable {
     let agent: NetworkAgent
-    let request: BenchRequest
+    let request: HTTPRequest<Response>
     let recorder: BenchRecorder
 
     /// Ends when the tickets are used up and every request has its result, or when its task is cancelled.

@@ -4,11 +4,11 @@ internal import Glibc
 
 /// The request of a load and the configuration of its agent.
 struct BenchOrder: Sendable {
-    /// Its path is empty where a server is started for it.
-    var request: BenchRequest
+    /// What is sent again and again. Its path is empty where a server is started for it.
+    var request: HTTPRequest<Response>
     var configuration: NetworkConfiguration
 
-    init(request: BenchRequest, configuration: NetworkConfiguration = NetworkConfiguration()) {
+    init(request: HTTPRequest<Response>, configuration: NetworkConfiguration = NetworkConfiguration()) {
         self.request = request
         self.configuration = configuration
     }
@@ -31,7 +31,7 @@ struct BenchOrder: Sendable {
     private init(options arguments: ParsedArguments) throws {
         if arguments.operands.count > 1 { throw UsageError("expected one URL, found also '\(arguments.operands[1])'") }
         configuration = try NetworkConfiguration(arguments)
-        request = BenchRequest(path: try arguments.operands.first.map(CommandURL.complete) ?? "")
+        request = HTTPRequest(.get, try arguments.operands.first.map(CommandURL.complete) ?? "")
         for field in try arguments.headerFields("header") { request.headers.append(field.name, field.value) }
         request.body = try FetchBody.make(arguments, isRepeated: true)
         request.method = HTTPMethod(arguments.last("request") ?? (request.body == nil ? "GET" : "POST"))
@@ -66,19 +66,6 @@ struct BenchOrder: Sendable {
     var hasServer: Bool { !request.path.isEmpty }
 }
 
-/// What is sent again and again.
-struct BenchRequest: Request {
-    var path: String
-    var method = HTTPMethod.get
-    var headers = Headers()
-    var body: RequestBody?
-    var authorization: Authorization?
-    var timeouts: Timeouts?
-    var jsonSchema: JSONSchema?
-    var statusValidation: StatusValidation?
-    var observers: [any RequestObserver] = []
-}
-
 extension BenchOrder {
     /// Creates the request that a curl command line would send.
     init(curl text: String) throws {
@@ -96,8 +83,8 @@ extension BenchOrder {
         return Array(data)
     }
 
-    private static func request(_ line: CurlCommandLine) throws -> BenchRequest {
-        var request = BenchRequest(path: line.url)
+    private static func request(_ line: CurlCommandLine) throws -> HTTPRequest<Response> {
+        var request = HTTPRequest(.get, line.url)
         for field in line.headers { request.headers.append(field.name, field.value) }
         // curl sends this with every request.
         if !request.headers.contains("Accept"), !line.removed.contains("accept") {

@@ -21,10 +21,14 @@ struct BenchOutput: Sendable, Equatable {
     }
 
     func write(_ report: BenchReport, _ ruling: BenchRuling) throws {
-        tell(table: BenchTable(report).text, json: report.json, checks: report.checks)
+        let columns = Console.outIsTerminal ? Console.tableColumns : Self.fileColumns
+        tell(table: BenchTable(report, columns: columns).text, json: report.json, checks: report.checks)
         try save(json: report.json)
         try save(page: BenchPage(report, ruling).html)
     }
+
+    /// A file has room for whole lines, which are easier to search.
+    private static let fileColumns = 10_000
 
     /// Prints the report; missed conditions come last, before writing a file can fail.
     func tell(table: String, json: String, checks: [BenchCheck]?) {

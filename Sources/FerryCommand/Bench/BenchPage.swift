@@ -37,10 +37,7 @@ struct BenchPage {
         <span><i class="three"></i>max</span></p>
         \(chart(\.latencies))
         </section>
-        <section><h2>Where the time went</h2>
-        \(phases)
-        </section>
-        \(comparison)\(checks)<section><h2>What came of it</h2>
+        \(phases)\(comparison)\(workers)\(checks)<section><h2>What came of it</h2>
         \(outcomes)
         </section>
         <footer>ferry \(Main.version) · \(HTMLText.escaped(report.started))</footer>
@@ -75,7 +72,7 @@ struct BenchPage {
         let perSecond = report.seconds > 0 ? Int64(Double(report.bytes) / report.seconds) : 0
         let tiles: [(String, String, String)] = [
             (
-                grouped(UInt64(report.rps)), "accepted answers a second",
+                grouped(UInt64(report.rps)), "accepted a second",
                 report.hasOtherAttempts
                     ? "\(grouped(UInt64(report.attemptsPerSecond))) attempts a second" : bytesText(perSecond) + "/s"
             ),
@@ -100,6 +97,7 @@ struct BenchPage {
     }
 
     private var percentiles: String {
+        if report.histogram.isEmpty { return "" }
         let names = BenchReport.percents.map(\.name) + ["max", "mean"]
         return table(names, [names.map(latency)])
     }
@@ -120,7 +118,8 @@ struct BenchPage {
                     "<i class=\"share\" style=\"width:\(width)%\" title=\"\(share)\"></i>"
                 ]
         }
-        return table(["", "count"] + names + [""], rows)
+        if rows.isEmpty { return "" }
+        return "<section><h2>Where the time went</h2>\n\(table(["", "count"] + names + [""], rows))\n</section>\n"
     }
 
     private var outcomes: String {
@@ -143,6 +142,18 @@ struct BenchPage {
         let rows = comparison.lines.map { [$0.name, $0.ours, $0.theirs, $0.ratio] }
         return "<section><h2>Beside \(HTMLText.escaped(comparison.rival))</h2>\n<div class=\"narrow\">"
             + table(["", "Ferry", HTMLText.escaped(comparison.rival), "ratio"], rows) + "</div>\n</section>\n"
+    }
+
+    private var workers: String {
+        guard let fleet = report.fleet else { return "" }
+        let rows = fleet.enumerated().map { index, member in
+            [
+                "\(index + 1)", HTMLText.escaped(member.name), grouped(member.requests), member.outcome.rawValue,
+                fixed(member.late * 1000, 0) + " ms",
+            ]
+        }
+        return "<section><h2>Workers</h2>\n"
+            + table(["worker", "process", "requests", "outcome", "started late by"], rows) + "\n</section>\n"
     }
 
     private var checks: String {

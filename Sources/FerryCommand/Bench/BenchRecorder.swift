@@ -84,7 +84,7 @@ struct DecodingObserver: RequestObserver {
 }
 
 /// The results so far.
-struct BenchTotals: Sendable {
+struct BenchTotals: Sendable, Codable {
     /// Latencies of accepted responses; in the open model from when the request was due.
     var latencies = Histogram()
     /// How late requests of the open model were sent.
@@ -132,7 +132,7 @@ struct BenchTotals: Sendable {
     }
 
     /// Responses by the engine that carried them.
-    struct Engines: Sendable, Equatable {
+    struct Engines: Sendable, Equatable, Codable {
         var http1: UInt64 = 0
         var libcurl: UInt64 = 0
 
@@ -160,15 +160,22 @@ struct BenchTotals: Sendable {
 struct BenchErrors: Sendable {
     private var counts: [RequestError.Code: UInt64] = [:]
     private var messages: [RequestError.Code: String] = [:]
+    /// Those that other processes have counted, by the code in words.
+    private var others: [String: UInt64] = [:]
+    private var otherMessages: [String: String] = [:]
     /// The failures because of a status that was not accepted.
     private(set) var byStatus: UInt64 = 0
     /// The failures because of an invalid body in a complete response.
     private(set) var byBody: UInt64 = 0
 
     /// The number of failures by code.
-    var named: [String: UInt64] { Dictionary(uniqueKeysWithValues: counts.map { ($0.key.description, $0.value) }) }
+    var named: [String: UInt64] {
+        others.merging(counts.map { ($0.key.description, $0.value) }, uniquingKeysWith: +)
+    }
     /// The first message by code; none if the error had no message.
-    var samples: [String: String] { Dictionary(uniqueKeysWithValues: messages.map { ($0.key.description, $0.value) }) }
+    var samples: [String: String] {
+        otherMessages.merging(messages.map { ($0.key.description, $0.value) }) { other, _ in other }
+    }
 
     mutating func record(_ code: RequestError.Code, _ message: String) {
         let code = Self.bounded(code)
@@ -184,6 +191,8 @@ struct BenchErrors: Sendable {
     mutating func add(_ other: BenchErrors) {
         counts.merge(other.counts, uniquingKeysWith: +)
         messages.merge(other.messages) { own, _ in own }
+        others.merge(other.others, uniquingKeysWith: +)
+        otherMessages.merge(other.otherMessages) { own, _ in own }
         byStatus += other.byStatus
         byBody += other.byBody
     }
@@ -194,8 +203,28 @@ struct BenchErrors: Sendable {
     }
 }
 
+extension BenchErrors: Codable {
+    private enum CodingKeys: String, CodingKey { case counts, messages, byStatus, byBody }
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        others = try container.decode([String: UInt64].self, forKey: .counts)
+        otherMessages = try container.decode([String: String].self, forKey: .messages)
+        byStatus = try container.decode(UInt64.self, forKey: .byStatus)
+        byBody = try container.decode(UInt64.self, forKey: .byBody)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(named, forKey: .counts)
+        try container.encode(samples, forKey: .messages)
+        try container.encode(byStatus, forKey: .byStatus)
+        try container.encode(byBody, forKey: .byBody)
+    }
+}
+
 /// How long each phase of the exchanges took; a phase counts only where it happened.
-struct BenchPhases: Sendable {
+struct BenchPhases: Sendable, Codable {
     enum Phase: String, CaseIterable, Sendable {
         /// From the start until the request left Ferry's queue.
         case queue
@@ -252,7 +281,7 @@ struct BenchPhases: Sendable {
 }
 
 /// A window of the measured time, with the results in it.
-struct BenchWindow: Sendable, Equatable {
+struct BenchWindow: Sendable, Equatable, Codable {
     /// The end of the window, in seconds since the measurement began.
     var start: Double
     var end: Double
@@ -288,7 +317,8 @@ struct BenchTimeline: Sendable {
 
     /// Observes the totals at a time; does nothing unless a window is over.
     mutating func observe(_ latencies: Histogram, failed: UInt64, at seconds: Double) {
-        if seconds - end < length * 0.99 { return }
+        // Looks come a little earlier or later.
+        if seconds - end < length * 0.9 { return }
         append(latencies, failed, seconds)
         if windows.count <= Self.mostWindows { return }
         for index in stride(from: 0, to: windows.count - 1, by: 2) { windows[index].join(windows[index + 1]) }

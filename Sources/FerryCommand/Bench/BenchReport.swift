@@ -121,11 +121,13 @@ struct BenchReport: Codable, Sendable, Equatable {
     var warnings: [String] = []
     /// The figures of another client under the same load; `nil` without `--compare`.
     var comparison: RivalReport?
+    /// Who has put the load on it together; `nil` without `--fleet`.
+    var fleet: [FleetMember]?
 
     private enum CodingKeys: String, CodingKey {
         case version, started, method, url, model, requests, ok, failed, unsent, errors, statuses, engine, engines
         case seconds, rps
-        case series, connections, bytes, unanswered, generator, checks, warnings, comparison
+        case series, connections, bytes, unanswered, generator, checks, warnings, comparison, fleet
         case failedBy = "failed_by"
         case errorMessages = "error_messages"
         case attemptsPerSecond = "attempts_per_second"
@@ -157,11 +159,11 @@ extension BenchReport {
         }
     }
 
-    init(_ plan: BenchPlan, _ figures: BenchFigures, date: Date) {
+    init(_ plan: BenchPlan, _ figures: BenchFigures) {
         let totals = figures.totals
         let count = totals.ok + totals.failed
         let share = Double(max(1, count + totals.unanswered.count))
-        started = date.formatted(.iso8601)
+        started = figures.date.formatted(.iso8601)
         method = plan.order.request.method.rawValue
         // Redacted as in a log, because reports are shared and baselines kept.
         url = LogEntry(.info, "", url: plan.order.request.path).url ?? ""
@@ -192,7 +194,7 @@ extension BenchReport {
         }
         series = figures.windows.map(Point.init)
         cpu = ["user": rounded(figures.usage.user / share, 2), "sys": rounded(figures.usage.system / share, 2)]
-        memory = ProcessUsage.peakMemory
+        memory = figures.memory
         connections = figures.connections
         bytes = totals.bytes
         wrongBodies = totals.wrongBodies

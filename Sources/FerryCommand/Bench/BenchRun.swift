@@ -10,6 +10,9 @@ struct BenchRun: Sendable {
     private let agent: NetworkAgent
     private let bodies: BodyCheck
 
+    /// Nanoseconds between two looks.
+    private static let interval: UInt64 = 100_000_000
+
     init(_ plan: BenchPlan) {
         self.plan = plan
         agent = NetworkAgent(configuration: plan.order.configuration)
@@ -19,29 +22,46 @@ struct BenchRun: Sendable {
     /// Ends when the count or the time is reached, and the requests in flight have ended, or when its task is
     /// cancelled.
     func perform() async -> BenchReport {
+        BenchReport(plan, await figures())
+    }
+
+    /// The same as figures, of a load that begins at an agreed time where one is given. `look` is called ten times a
+    /// second with what was measured so far.
+    func figures(
+        at begin: FleetBegin? = nil, _ look: @escaping @Sendable (BenchTotals, _ seconds: Double) -> Void = { _, _ in }
+    ) async -> BenchFigures {
         let display = Console.isLive ? BenchDisplay(plan) : nil
         if plan.warmUp > .zero {
+            await sleep(untilMonotonic: begin?.warmUp)
+            let start = begin?.warmUp ?? monotonicNanoseconds()
             let recorder = BenchRecorder(bodies, loops: plan.loops)
-            let watch = watch(recorder, since: monotonicNanoseconds(), display, isWarmUp: true)
-            await load(recorder, requests: nil, duration: plan.warmUp).run(plan.model)
+            let watch = watch(recorder, since: start, display, isWarmUp: true) { _, _ in }
+            await load(recorder, requests: nil, duration: plan.warmUp).run(plan.model, since: start)
             watch.cancel()
             _ = await watch.value
         }
-        let report = await measure(display)
+        let figures = await measure(at: begin?.measurement, display, look)
         display?.clear()
         await agent.shutdown(grace: .zero)
-        return report
+        return figures
     }
 
-    private func measure(_ display: BenchDisplay?) async -> BenchReport {
+    private func measure(
+        at begin: UInt64?, _ display: BenchDisplay?, _ look: @escaping @Sendable (BenchTotals, Double) -> Void
+    ) async -> BenchFigures {
         let recorder = BenchRecorder(bodies, loops: plan.loops)
+        // A reading takes some milliseconds.
+        await sleep(untilMonotonic: begin.map { $0 - min($0, 10_000_000) })
         let date = Date.now
         let cpu = CPUShare.Reading()
         let usage = ProcessUsage.now
-        let start = monotonicNanoseconds()
-        let watch = watch(recorder, since: start, display, isWarmUp: false)
-        await load(recorder, requests: plan.requests, duration: plan.duration).run(plan.model)
-        var figures = BenchFigures(recorder.total)
+        await sleep(untilMonotonic: begin)
+        let start = begin ?? monotonicNanoseconds()
+        let late = Double(nanoseconds(since: start)) / 1e9
+        let watch = watch(recorder, since: start, display, isWarmUp: false, look)
+        await load(recorder, requests: plan.requests, duration: plan.duration).run(plan.model, since: start)
+        var figures = BenchFigures(recorder.total, date: date)
+        figures.late = late
         figures.seconds = Double(monotonicNanoseconds() - start) / 1e9
         figures.usage = ProcessUsage.now - usage
         figures.share = CPUShare.Reading().since(cpu)
@@ -50,28 +70,33 @@ struct BenchRun: Sendable {
         var timeline = await watch.value
         timeline.finish(figures.totals.latencies, failed: figures.totals.failed, at: figures.seconds)
         figures.windows = timeline.windows
-        return BenchReport(plan, figures, date: date)
+        return figures
     }
 
     private func load(_ recorder: BenchRecorder, requests: Int?, duration: Duration?) -> BenchLoad {
         var request = plan.order.request
         // An observer has a cost, and without a schema it would see nothing.
         if request.jsonSchema != nil { request.observers = [DecodingObserver(recorder: recorder)] }
-        return BenchLoad(agent: agent, request: request, recorder: recorder, requests: requests, duration: duration)
+        return BenchLoad(
+            agent: agent, request: request, recorder: recorder, requests: requests, duration: duration,
+            share: plan.share)
     }
 
-    /// Samples the figures ten times a second until it is cancelled.
+    /// Looks ten times a second until it is cancelled. All of a fleet look at the same times.
     private func watch(
-        _ recorder: BenchRecorder, since start: UInt64, _ display: BenchDisplay?, isWarmUp: Bool
+        _ recorder: BenchRecorder, since start: UInt64, _ display: BenchDisplay?, isWarmUp: Bool,
+        _ look: @escaping @Sendable (BenchTotals, Double) -> Void
     ) -> Task<BenchTimeline, Never> {
         let goal = isWarmUp ? plan.warmUp : plan.duration
         return Task {
             var timeline = BenchTimeline(seconds: goal.map { Double($0.microseconds) / 1e6 })
             while true {
-                try? await Task.sleep(for: .milliseconds(100))
-                let seconds = Double(monotonicNanoseconds() - start) / 1e9
+                await sleep(
+                    untilMonotonic: start + (nanoseconds(since: start) / Self.interval + 1) * Self.interval)
+                let seconds = Double(nanoseconds(since: start)) / 1e9
                 if Task.isCancelled { return timeline }
                 let totals = recorder.total
+                look(totals, seconds)
                 timeline.observe(totals.latencies, failed: totals.failed, at: seconds)
                 display?.show(totals, timeline.windows, seconds: seconds, isWarmUp: isWarmUp)
             }
@@ -81,14 +106,36 @@ struct BenchRun: Sendable {
 
 /// The figures of one measurement.
 struct BenchFigures: Sendable {
+    /// When it began.
+    var date: Date
     var totals: BenchTotals
     var seconds = 0.0
+    /// Seconds from the time at which it was to begin until it did.
+    var late = 0.0
     var usage = ProcessUsage.zero
     var share = CPUShare(busiestThread: 0, process: 0, machine: 0)
     var connections: UInt64 = 0
+    /// Kilobytes at the peak.
+    var memory = ProcessUsage.peakMemory
     var windows: [BenchWindow] = []
 
-    init(_ totals: BenchTotals) { self.totals = totals }
+    init(_ totals: BenchTotals, date: Date) {
+        self.totals = totals
+        self.date = date
+    }
+}
+
+/// Of the monotonic clock; 0 where the time is yet to come.
+private func nanoseconds(since start: UInt64) -> UInt64 {
+    let now = monotonicNanoseconds()
+    return now - min(start, now)
+}
+
+/// Waits until the monotonic clock has come so far, or the task is cancelled.
+func sleep(untilMonotonic nanoseconds: UInt64?) async {
+    let now = monotonicNanoseconds()
+    guard let nanoseconds, nanoseconds > now else { return }
+    try? await Task.sleep(nanoseconds: nanoseconds - now)
 }
 
 /// `ferry serve` in its own process, so that its CPU time is not counted as the client's.

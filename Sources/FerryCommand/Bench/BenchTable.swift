@@ -3,14 +3,21 @@ internal import FerryMeasurement
 /// A report as a table for the terminal.
 struct BenchTable {
     private let report: BenchReport
+    private let columns: Int
 
-    init(_ report: BenchReport) { self.report = report }
+    /// No line is longer than `columns`, unless a word is.
+    init(_ report: BenchReport, columns: Int = Console.usualColumns) {
+        self.report = report
+        self.columns = columns
+    }
 
     var text: String {
         var text = head + latency + phases + "\n" + cost
         if let comparison = BenchComparison(report) { text += comparison.table }
-        text += Self.checks(report.checks)
-        for warning in report.warnings { text += Console.bold("  warning") + "      \(warning)\n" }
+        text += workers + Self.checks(report.checks, columns)
+        for warning in report.warnings {
+            text += line("warning", warning).replacing("  warning", with: Console.bold("  warning"), maxReplacements: 1)
+        }
         return text
     }
 
@@ -23,11 +30,11 @@ struct BenchTable {
         return line("load", Main.oneLine("\(report.method) \(report.url)"))
             + line("", report.model.title + model + warmUp)
             + line("requests", "\(counts): \(grouped(report.ok)) ok, \(grouped(report.failed)) failed\(cutOff)")
-            + line(
-                "rate",
-                Console.bold("\(grouped(UInt64(report.rps))) \(answers) per second") + ", \(bytesText(perSecond))/s"
-                    + attempts)
+            + line("rate", rate + ", \(bytesText(perSecond))/s" + attempts)
+            .replacing(rate, with: Console.bold(rate), maxReplacements: 1)
     }
+
+    private var rate: String { "\(grouped(UInt64(report.rps))) \(answers) per second" }
 
     /// If all responses were accepted, requests and responses are the same.
     private var answers: String { report.hasOtherAttempts ? "accepted responses" : "requests" }
@@ -37,7 +44,6 @@ struct BenchTable {
     }
 
     private var latency: String {
-        let names = BenchReport.percents.map(\.name) + ["max", "mean"]
         // Without responses there is no latency, and 0 would look like a good one.
         let times = names.map { report.histogram.isEmpty ? "–" : time(report.latency[$0]) }
         return "\n" + row("", names) + Console.bold(row("latency", times))
@@ -49,11 +55,10 @@ struct BenchTable {
         var rare: [String] = []
         for phase in BenchPhases.Phase.allCases {
             guard let times = report.phases[phase.rawValue] else { continue }
-            let cells = BenchReport.percents.map(\.name) + ["max", "mean"]
             let name = phase.rawValue.replacing("_", with: " ")
             let count = UInt64(times["count"] ?? 0)
             if count < report.ok { rare.append("\(name) \(grouped(count))") }
-            text += row("  " + name, cells.map { times[$0] == nil ? "" : time(times[$0]) })
+            text += row("  " + name, names.map { times[$0] == nil ? "" : time(times[$0]) })
         }
         if !rare.isEmpty { text += line("  of fewer", rare.joined(separator: ", ")) }
         return text
@@ -78,7 +83,15 @@ struct BenchTable {
             let names = engines.sorted { $0.key < $1.key }
             text += line("engine", names.map { "\($0.key) \(share(of: $0.value))" }.joined(separator: ", "))
         }
-        return text + Self.errors(report.errors, report.errorMessages)
+        return text + Self.errors(report.errors, report.errorMessages, columns)
+    }
+
+    /// Who has carried a part of it; nothing without a fleet.
+    private var workers: String {
+        (report.fleet ?? []).enumerated().map { index, member in
+            let counts = "\(grouped(member.requests)) requests, \(member.outcome.rawValue)"
+            return line("worker \(index + 1)", Main.oneLine("\(member.name)  \(counts)"))
+        }.joined()
     }
 
     private func share(of count: UInt64) -> String {
@@ -86,32 +99,50 @@ struct BenchTable {
     }
 
     /// A line per code, with the message of the first error.
-    static func errors(_ errors: [String: UInt64], _ messages: [String: String]) -> String {
+    static func errors(
+        _ errors: [String: UInt64], _ messages: [String: String], _ columns: Int = Console.usualColumns
+    ) -> String {
         errors.sorted { $0.key < $1.key }.map { code, count in
             // The message may come from a server.
             let message = messages[code].map { ": " + Main.oneLine($0) } ?? ""
-            return line("error", "\(code)  \(grouped(count))\(message)")
+            return line("error", "\(code)  \(grouped(count))\(message)", columns)
         }.joined()
     }
 
     /// The results of the conditions; empty without conditions.
-    static func checks(_ checks: [BenchCheck]?) -> String {
+    static func checks(_ checks: [BenchCheck]?, _ columns: Int = Console.usualColumns) -> String {
         let width = checks?.map(\.condition.count).max() ?? 0
         return (checks ?? []).map { check in
             line(
                 "check",
-                "\(check.verdict.rawValue.padded(to: 8))\(check.condition.padded(to: width))  \(check.explanation)")
+                "\(check.verdict.rawValue.padded(to: 8))\(check.condition.padded(to: width))  \(check.explanation)",
+                columns)
         }.joined()
     }
 
-    private static func line(_ name: String, _ text: String) -> String {
-        "  " + name.padded(to: 13, gap: 1) + text + "\n"
+    /// What does not fit goes on below its beginning.
+    private static func line(_ name: String, _ text: String, _ columns: Int) -> String {
+        let room = columns - 1 - labelWidth
+        let lines =
+            TerminalText.width(text) <= room
+            ? [text] : TerminalText.filled(text, to: max(room, 20), keepingBlanks: true)
+        return lines.enumerated().map { index, line in
+            ("  " + (index == 0 ? name : "")).padded(to: labelWidth, gap: 1) + line + "\n"
+        }.joined()
     }
 
-    private func line(_ name: String, _ text: String) -> String { Self.line(name, text) }
+    private func line(_ name: String, _ text: String) -> String { Self.line(name, text, columns) }
 
+    private static let labelWidth = 15
     /// With this width, eight cells fit into 80 columns, the last of which stays free.
     private static let cellWidth = 8
+
+    /// The figures of a latency that there is room for; the most telling ones stay.
+    private var names: [String] {
+        let room = max(3, (columns - 1 - Self.labelWidth) / Self.cellWidth)
+        let kept = ["p50", "p99", "max", "p90", "p99.9", "mean", "p95", "p75"].prefix(room)
+        return (BenchReport.percents.map(\.name) + ["max", "mean"]).filter(kept.contains)
+    }
 
     private func row(_ name: String, _ cells: [String]) -> String {
         "  " + name.padded(to: 13, gap: 1) + cells.map { $0.aligned(right: Self.cellWidth) }.joined() + "\n"

@@ -47,6 +47,8 @@ struct BenchRuling: Sendable, Equatable {
         let missed = (report.checks ?? []).filter { $0.verdict == .failed }
         let fails = report.failed > 0 && !verdict.decides(on: "failed")
         let isWrong = mustBeRight && report.wrongBodies > 0 && !verdict.decides(on: "wrong")
+        // Conditions are on what was measured; they cannot allow that a part was not.
+        let isWhole = (report.fleet ?? []).allSatisfy { $0.outcome == .finished }
         blamesFailures = fails || isWrong || missed.contains { ["failed", "wrong"].contains($0.figure) }
         if wasInterrupted {
             exitCode = .interrupted
@@ -54,6 +56,8 @@ struct BenchRuling: Sendable, Equatable {
             exitCode = .validationFailed
         } else if fails {
             exitCode = Self.exitCode(ofFailures: report)
+        } else if !isWhole {
+            exitCode = .transferFailed
         } else {
             exitCode = isWrong ? .validationFailed : .success
         }

@@ -19,7 +19,7 @@ final class LoopLoad: LoopSenderReceiver, @unchecked Sendable {
     }
 
     private let model: Model
-    private let sender: LoopSender<BenchRequest>
+    private let sender: LoopSender<HTTPRequest<Response>>
     private let agent: NetworkAgent
     private let clock: LoopClock
     private let recorder: BenchRecorder
@@ -44,7 +44,7 @@ final class LoopLoad: LoopSenderReceiver, @unchecked Sendable {
     private static let lookInterval: UInt64 = 20_000_000
 
     init(
-        _ model: Model, _ request: BenchRequest, by agent: NetworkAgent, on clock: LoopClock,
+        _ model: Model, _ request: HTTPRequest<Response>, by agent: NetworkAgent, on clock: LoopClock,
         _ recorder: BenchRecorder, stripe: Int
     ) {
         self.model = model

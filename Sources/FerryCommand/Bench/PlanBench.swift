@@ -38,7 +38,8 @@ enum PlanBench {
         try start.checkBase()
         var (summary, wasInterrupted) = try await interruptible { await perform(start, load) }
         summary.judge(by: load.verdict)
-        load.output.tell(table: summary.table(columns: Console.outColumns), json: summary.json, checks: summary.checks)
+        load.output.tell(
+            table: summary.table(columns: Console.tableColumns), json: summary.json, checks: summary.checks)
         try load.output.save(json: summary.json)
         let code = wasInterrupted ? ExitCode.interrupted : summary.exitCode(load.verdict)
         try load.output.save(page: PlanBenchPage(summary, code).html)

@@ -65,7 +65,8 @@ struct PlanBenchSummary: Sendable {
             + zip(names.dropFirst(), totals.steps).map { line($0, $1.latencies, $1.failed) }.joined()
             + "  \(grouped(runs)) plans in \(fixed(seconds, 2)) s\(warmedUp): \(fixed(rate(totals.latencies.count), 1)) "
             + "a second that were ok, \(fixed(cpu, 1)) µs of CPU a request\n"
-            + BenchTable.errors(totals.errors.named, totals.errors.samples) + BenchTable.checks(checks) + warning
+            + BenchTable.errors(totals.errors.named, totals.errors.samples, columns)
+            + BenchTable.checks(checks, columns) + warning
     }
 
     private static let countWidth = 10

@@ -44,7 +44,7 @@ enum DownloadCommand: Subcommand {
     }
 
     private static func add(
-        _ waiting: inout ArraySlice<FileRequest>, _ order: DownloadOrder, _ agent: NetworkAgent,
+        _ waiting: inout ArraySlice<HTTPRequest<Response>>, _ order: DownloadOrder, _ agent: NetworkAgent,
         _ board: DownloadBoard?, to group: inout TaskGroup<DownloadReport>
     ) {
         guard let request = waiting.popFirst() else { return }
@@ -101,7 +101,7 @@ extension DownloadCommand {
 
 /// The files and options from the command line.
 struct DownloadOrder: Sendable {
-    var requests: [FileRequest]
+    var requests: [HTTPRequest<Response>]
     var target: DownloadTarget
     var options = DownloadOptions()
     var configuration: NetworkConfiguration
@@ -111,7 +111,7 @@ struct DownloadOrder: Sendable {
 
     init(_ arguments: ParsedArguments) throws {
         if arguments.operands.isEmpty { throw UsageError("no URL given") }
-        requests = try arguments.operands.map { try FileRequest(url: $0, arguments) }
+        requests = try arguments.operands.map { try Self.request($0, arguments) }
         target = Self.target(arguments.last("output") ?? ".")
         if requests.count > 1, case .file(let path) = target {
             throw UsageError("several files need a directory, but '\(path)' is not a directory")
@@ -136,29 +136,21 @@ struct DownloadOrder: Sendable {
         showsProgress = !arguments.has("quiet") && Console.isLive
     }
 
+    /// A file, as the command line asks for it.
+    private static func request(_ url: String, _ arguments: ParsedArguments) throws -> HTTPRequest<Response> {
+        let asked = try FetchRequest(url: url, arguments)
+        var request = HTTPRequest(.get, asked.path, headers: asked.headers)
+        request.authorization = asked.authorization
+        request.timeouts = asked.timeouts
+        request.deadline = asked.deadline
+        return request
+    }
+
     /// The target for a path: a directory if it is one or ends in a slash, and otherwise a file.
     private static func target(_ path: String) -> DownloadTarget {
         var status = stat()
         let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
         return isDirectory || path.hasSuffix("/") ? .directory(path) : .file(path)
-    }
-}
-
-/// A file, as the command line asks for it.
-struct FileRequest: Request {
-    var path: String
-    var headers: Headers
-    var authorization: Authorization?
-    var timeouts: Timeouts?
-    var deadline: Duration?
-
-    init(url: String, _ arguments: ParsedArguments) throws {
-        let request = try FetchRequest(url: url, arguments)
-        path = request.path
-        headers = request.headers
-        authorization = request.authorization
-        timeouts = request.timeouts
-        deadline = request.deadline
     }
 }
 

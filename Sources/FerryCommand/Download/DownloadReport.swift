@@ -24,7 +24,9 @@ struct DownloadReport: Sendable {
     let row: Int?
 
     /// Downloads the file.
-    init(of request: FileRequest, _ order: DownloadOrder, by agent: NetworkAgent, on board: DownloadBoard?) async {
+    init(of request: HTTPRequest<Response>, _ order: DownloadOrder, by agent: NetworkAgent, on board: DownloadBoard?)
+        async
+    {
         let start = monotonicNanoseconds()
         let name = FileName.of(request.path, order.target)
         let row = board?.enter(name)

@@ -115,6 +115,9 @@ extension FetchCommand {
             CommandOption(
                 "multipart", "F", value: "K=V|K=@FILE", "Add a part of a form; a file may have ;type= and ;filename="),
             CommandOption("json-body", value: "JSON|@FILE", "Send JSON after checking its syntax"),
+            CommandOption(
+                "compress-body", value: "CODING", words: CompressionOption.words,
+                "Compresses it as it is read, to gzip or zstd; the server must know that coding"),
         ])
 
     static let credentials = OptionGroup(

@@ -3,7 +3,7 @@ internal import Ferry
 internal import FoundationEssentials
 internal import Glibc
 
-/// The request that the command line describes.
+/// The request that the command line describes. Not an `HTTPRequest`, as it decides itself which responses are kept.
 struct FetchRequest: Request {
     var path: String
     var method = HTTPMethod.get
@@ -25,7 +25,7 @@ struct FetchRequest: Request {
     init(url: String, _ arguments: ParsedArguments) throws {
         path = URLQuery.appending(try arguments.pairs("query"), to: try CommandURL.complete(url))
         for field in try arguments.headerFields("header") { headers.append(field.name, field.value) }
-        body = try FetchBody.make(arguments)
+        body = try CompressionOption.apply(arguments, to: FetchBody.make(arguments))
         method = try Self.method(arguments, hasBody: body != nil)
         authorization = try Self.authorization(arguments)
         timeouts = try Self.timeouts(arguments)
@@ -68,6 +68,21 @@ struct FetchRequest: Request {
     }
 }
 
+/// `--compress-body`
+enum CompressionOption {
+    static let words = ["gzip", "zstd"]
+
+    static func apply(_ arguments: ParsedArguments, to body: RequestBody?) throws(UsageError) -> RequestBody? {
+        guard let word = arguments.last("compress-body") else { return body }
+        guard let body else { throw UsageError("--compress-body goes with a body, and none is given") }
+        switch word {
+        case "gzip": return body.compressed(.gzip)
+        case "zstd": return body.compressed(.zstd)
+        default: throw UsageError("--compress-body wants gzip or zstd, not '\(word)'")
+        }
+    }
+}
+
 /// The body that the command line describes. Files are read as the socket accepts data.
 enum FetchBody {
     static func make(_ arguments: ParsedArguments, isRepeated: Bool = false) throws -> RequestBody? {
@@ -80,6 +95,15 @@ enum FetchBody {
         case "json-body": return try json(arguments.last("json-body") ?? "")
         default: return nil
         }
+    }
+
+    /// The same of `-d` and `--json-body`, read to its end.
+    static func held(_ arguments: ParsedArguments) throws -> (bytes: [UInt8], contentType: String)? {
+        if arguments.has("data") && arguments.has("json-body") {
+            throw UsageError("--data and --json-body exclude each other")
+        }
+        if let value = arguments.last("json-body") { return (try jsonBytes(value), "application/json") }
+        return arguments.has("data") ? (try dataBytes(arguments.all("data")), formType) : nil
     }
 
     private static let formType = "application/x-www-form-urlencoded"
@@ -98,16 +122,23 @@ enum FetchBody {
             if InputFile.isRegular(path) { return .file(try InputFile.readable(path), contentType: formType) }
             if path == "-" && isSentOnce { return .stream(once: StandardInput(), contentType: formType) }
         }
-        let parts = try values.map(content)
-        return .bytes(Array(parts.joined(separator: [UInt8(ascii: "&")])), contentType: formType)
+        return .bytes(try dataBytes(values), contentType: formType)
+    }
+
+    private static func dataBytes(_ values: [String]) throws -> [UInt8] {
+        Array(try values.map(content).joined(separator: [UInt8(ascii: "&")]))
     }
 
     private static func json(_ value: String) throws -> RequestBody {
+        .bytes(try jsonBytes(value), contentType: "application/json")
+    }
+
+    private static func jsonBytes(_ value: String) throws -> [UInt8] {
         let json = try content(value)
         guard (try? JSONDecoder().decode(AnyJSON.self, from: Data(json))) != nil else {
             throw UsageError("--json-body is not valid JSON")
         }
-        return .bytes(json, contentType: "application/json")
+        return json
     }
 
     /// `name=text`, or `name=@path`, optionally followed by `;type=` and `;filename=` in any order.

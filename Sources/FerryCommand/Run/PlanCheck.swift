@@ -123,7 +123,7 @@ enum PlanExpectation {
             return "expected status \(ranges.joined(separator: ", ")), found \(found)"
         case .schemaMismatch: return "the body does not match the schema: \(error.message)"
         case .applicationError, .invalidJSON: return nil
-        default: return FailureText.of(error, PlanBounds(plan))
+        default: return FailureText.of(error, bounds(of: plan))
         }
     }
 
@@ -146,17 +146,12 @@ enum PlanExpectation {
     }
 
     private static func fault(_ message: String) -> RequestError { RequestError(.applicationError, message: message) }
-}
 
-/// The settings of a request that its error messages need.
-private struct PlanBounds: Request {
-    let path: String
-    let timeouts: Timeouts?
-    let deadline: Duration?
-
-    init(_ plan: PlanRequest) {
-        path = plan.path.source
-        timeouts = plan.timeout.map { Timeouts(idle: nil, total: $0) }
-        deadline = plan.deadline
+    /// What of a request of a plan its failures are explained with.
+    private static func bounds(of plan: PlanRequest) -> HTTPRequest<Response> {
+        var request = HTTPRequest(.get, plan.path.source)
+        request.timeouts = plan.timeout.map { Timeouts(idle: nil, total: $0) }
+        request.deadline = plan.deadline
+        return request
     }
 }

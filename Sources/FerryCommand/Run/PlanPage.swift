@@ -37,7 +37,7 @@ struct PlanPage {
             \(waterfall(report))
             <table class="headed">
             <tr><th>step</th><th>status</th><th>start</th><th>total</th>\
-            \(PlanPhase.allCases.map { "<th>\($0.rawValue)</th>" }.joined())<th>cached</th><th>attempts</th><th></th></tr>
+            \(PlanPhase.allCases.map { "<th>\($0.rawValue)</th>" }.joined())<th>cached</th><th>attempts</th></tr>
             \(report.rows.map(figures).joined(separator: "\n"))
             </table>
             </section>
@@ -46,10 +46,10 @@ struct PlanPage {
 
     private func figures(_ row: PlanRow) -> String {
         let status = row.status.map(String.init) ?? row.state.rawValue
-        let error = row.message.map { "\(row.code?.description ?? ""): \($0)" } ?? ""
+        let error = row.fault.map { "\n<tr class=\"fault\"><td colspan=\"10\">\(HTMLText.escaped($0))</td></tr>" } ?? ""
         if row.state == .skipped {
             return
-                "<tr class=\"skipped\"><td>\(HTMLText.escaped(row.name))</td><td colspan=\"10\">\(HTMLText.escaped(row.skipped))</td></tr>"
+                "<tr class=\"skipped\"><td>\(HTMLText.escaped(row.name))</td><td colspan=\"9\">\(HTMLText.escaped(row.skipped))</td></tr>"
         }
         let times = PlanPhase.times(of: row)
         let phases = PlanPhase.allCases.map {
@@ -59,8 +59,7 @@ struct PlanPage {
             <tr class="\(row.state.rawValue)"><td>\(HTMLText.escaped(row.name))</td><td data-head="status">\(status)</td>\
             <td data-head="start">\(durationText(nanoseconds: row.start))</td>\
             <td data-head="total">\(durationText(nanoseconds: row.nanoseconds))</td>\
-            \(phases.joined())<td data-head="cached">\(row.cached)</td><td data-head="attempts">\(row.attempts)</td>\
-            <td class="error">\(HTMLText.escaped(error))</td></tr>
+            \(phases.joined())<td data-head="cached">\(row.cached)</td><td data-head="attempts">\(row.attempts)</td></tr>\(error)
             """
     }
 
@@ -153,9 +152,9 @@ struct PlanPage {
 
     private static let style = """
         :root { color-scheme: light dark; --ink: #1c2128; --dim: #6a737d; --line: #d0d7de; --paper: #fff;
-          --queue: #98a2b0; --connect: #d99a2b; --wait: #3e7fd0; --body: #2f9e62; --cache: #8a63c9; --other: #dde2e8; --bad: #e5707a; }
+          --queue: #98a2b0; --connect: #d99a2b; --wait: #3e7fd0; --body: #2f9e62; --cache: #8a63c9; --other: #dde2e8; --bad: #e5707a; --wrong: #cf222e; }
         @media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --dim: #8b949e; --line: #30363d; --paper: #0d1117;
-          --queue: #8b95a3; --connect: #e3ad45; --wait: #5b9cf0; --body: #3fb877; --cache: #a583e0; --other: #363e48; --bad: #b8434e; } }
+          --queue: #8b95a3; --connect: #e3ad45; --wait: #5b9cf0; --body: #3fb877; --cache: #a583e0; --other: #363e48; --bad: #b8434e; --wrong: #f0656f; } }
         body { font: 14px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
           max-width: 1040px; padding: 0 1rem; }
         h1 { font-size: 1.4rem; margin: 0; } h1 b { font-size: .8rem; padding: .1rem .5rem; border-radius: 1rem; color: #fff; }
@@ -173,9 +172,9 @@ struct PlanPage {
         table { border-collapse: collapse; width: 100%; margin-top: 1rem; }
         th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap;
           font-variant-numeric: tabular-nums; }
-        th { color: var(--dim); font-weight: 500; } th:first-child, td:first-child, .error { text-align: left; }
-        tr.failed td, tr.cancelled td { color: #cf222e; } tr.skipped td { color: var(--dim); text-align: left; }
-        .error { white-space: normal; overflow-wrap: anywhere; }
+        th { color: var(--dim); font-weight: 500; } th:first-child, td:first-child { text-align: left; }
+        tr.failed td, tr.cancelled td, tr.fault td { color: var(--wrong); } tr.failed:has(+ .fault) td { border-bottom: 0; }
+        tr.fault td { white-space: normal; overflow-wrap: anywhere; padding-top: 0; } tr.skipped td { color: var(--dim); text-align: left; }
         \(HTMLText.stackedTables)
         \(ChartFrame.Format.style)
         """

@@ -146,28 +146,41 @@ struct PlanTable {
     private static let statusWidth = 6
     private static let timeWidth = 9
     private static let gap = 2
+    /// A column of names that is narrower than this costs more lines than it saves.
+    private static let fairName = 16
 
     private let report: PlanReport
     private let columns: Int
     /// The width of the names; longer ones get lines of their own.
     private let nameWidth: Int
+    /// Those that there is room for.
+    private let phases: [PlanPhase]
 
-    /// No line is longer than `columns`, which is at least the usual width, unless a word is.
+    /// No line is longer than `columns`, unless a word is. Of fewer than 80 the shorter phases are left out.
     init(_ report: PlanReport, columns: Int) {
         self.report = report
         self.columns = columns
         let names = report.rows.map { Self.width(of: Self.name($0)) }
         let notes = report.rows.map { Self.note($0).count }.max() ?? 0
-        let times = (1 + PlanPhase.allCases.count) * Self.timeWidth
-        let room = columns - Self.gap - Self.statusWidth - times - (notes > 0 ? notes + Self.gap : 0)
-        nameWidth = max(4, min(names.max() ?? 0, room))
+        func room(beside phases: [PlanPhase]) -> Int {
+            let times = (1 + phases.count) * Self.timeWidth
+            return columns - Self.gap - Self.statusWidth - times - (notes > 0 ? notes + Self.gap : 0)
+        }
+        let longest = names.max() ?? 0
+        var phases = PlanPhase.allCases
+        for phase in [PlanPhase.queue, .connect, .body, .wait]
+        where columns < Console.usualColumns && room(beside: phases) < min(longest, Self.fairName) {
+            phases.removeAll { $0 == phase }
+        }
+        self.phases = phases
+        nameWidth = max(4, min(longest, room(beside: phases)))
     }
 
     var text: String {
-        let phases = ["total"] + PlanPhase.allCases.map(\.rawValue)
+        let titles = ["total"] + phases.map(\.rawValue)
         let head =
             padded("step") + "  " + "status".padded(to: Self.statusWidth)
-            + phases.map { $0.aligned(right: Self.timeWidth) }.joined()
+            + titles.map { $0.aligned(right: Self.timeWidth) }.joined()
         let verdict = report.isOK ? "ok" : "FAILED"
         let time = durationText(nanoseconds: report.nanoseconds)
         let sum =
@@ -195,7 +208,7 @@ struct PlanTable {
         let times = PlanPhase.times(of: row)
         var line = status.padded(to: Self.statusWidth)
         line += durationText(nanoseconds: row.nanoseconds).aligned(right: Self.timeWidth)
-        for phase in PlanPhase.allCases {
+        for phase in phases {
             line += (times[phase].map { durationText(nanoseconds: $0) } ?? "–").aligned(right: Self.timeWidth)
         }
         let note = Self.note(row)

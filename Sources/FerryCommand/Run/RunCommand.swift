@@ -75,7 +75,7 @@ enum RunCommand: Subcommand {
         var reports: [PlanReport] = []
         for start in starts where !Task.isCancelled {
             let report = await perform(start)
-            Console.out(arguments.has("json") ? report.json + "\n" : report.table(columns: Console.outColumns))
+            Console.out(arguments.has("json") ? report.json + "\n" : report.table(columns: Console.tableColumns))
             reports.append(report)
         }
         return reports

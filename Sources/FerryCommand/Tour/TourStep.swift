@@ -77,7 +77,9 @@ struct TourStep: Sendable {
     }
 
     private static let statusError = TourStep("a status error") { agent in
-        let error = try await failure { () throws(RequestError) in try await agent.send(Plain("/status/503")) }
+        let error = try await failure { () throws(RequestError) in
+            try await agent.send(HTTPRequest(.get, "/status/503"))
+        }
         try expect(.invalidStatusCode ~= error.code, "\(error)")
         return "\(error.code) with the answer's \(error.response?.headers.count ?? 0) header fields"
     }
@@ -95,7 +97,7 @@ struct TourStep: Sendable {
     private static let closureAndCancel = TourStep("a closure, cancelled") { agent in
         let queue = DispatchQueue(label: "ferry.tour")
         let error: RequestError? = await withCheckedContinuation { continuation in
-            let task = agent.start(Plain("/delay/10000"), on: queue) { result in
+            let task = agent.start(HTTPRequest(.get, "/delay/10000"), on: queue) { result in
                 var failure: RequestError?
                 if case .failure(let error) = result { failure = error }
                 continuation.resume(returning: failure)
@@ -109,7 +111,7 @@ struct TourStep: Sendable {
     private static let manyAtOnce = TourStep("100 at once") { agent in
         try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<100 {
-                group.addTask { try await agent.send(Plain("/delay/50")).bodyLength }
+                group.addTask { try await agent.send(HTTPRequest(.get, "/delay/50")).bodyLength }
             }
             let bytes = try await group.reduce(0, +)
             return "each answered after 50 ms: \(bytes) bytes over \(agent.statistics.connectionsOpened) connections"
@@ -121,21 +123,12 @@ struct TourStep: Sendable {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<10 {
                 group.addTask(executorPreference: agent.taskExecutor) {
-                    for _ in 0..<(count / 10) { try await agent.send(Plain("/hello")) }
+                    for _ in 0..<(count / 10) { try await agent.send(HTTPRequest(.get, "/hello")) }
                 }
             }
             try await group.waitForAll()
         }
         return "\(count) requests by ten tasks on the agent's own thread"
-    }
-
-    /// A GET of a path.
-    private struct Plain: Request {
-        let path: String
-
-        init(_ path: String) {
-            self.path = path
-        }
     }
 
     private struct Unexpected: Error, CustomStringConvertible {

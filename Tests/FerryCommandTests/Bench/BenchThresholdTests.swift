@@ -138,7 +138,7 @@ extension BenchThreshold {
               check        ok      failed>1%  failed is 10, the limit 10
 
             """
-        #expect(BenchTable(report).text.contains(lines), "\(BenchTable(report).text)")
+        #expect(BenchTable(report, columns: 100).text.contains(lines), "\(BenchTable(report, columns: 100).text)")
         let page = BenchPage(report, BenchRuling(report, verdict, mustBeRight: true)).html
         #expect(page.contains("<td>p99&gt;250ms</td><td>p99 is 10.0 ms, the limit 250 ms</td><td>ok</td>"))
         #expect(!BenchTable(madeReport()).text.contains("check ") && !madePage(madeReport()).contains("held to"))
@@ -155,7 +155,7 @@ extension BenchThreshold {
         report.ok = 0
         #expect(
             BenchTable(report).text.contains("0 accepted responses per second, 1.20 kB/s; 40 attempts per second\n"))
-        #expect(madePage(report).contains("accepted answers a second</small>"))
+        #expect(madePage(report).contains("accepted a second</small>"))
         #expect(madePage(report).contains("<small>40 attempts a second</small>"))
         #expect(BenchTable(madeReport()).text.contains("1,000 requests per second, 1.20 kB/s\n"))
     }
@@ -214,7 +214,10 @@ extension BenchThreshold {
         let words = "the baseline has another load: POST, not GET; /orders, not /; 500.0 a second, not 64 at once"
         #expect(BenchBaseline.warning(report, baseline) == words)
         BenchVerdict([], baseline: baseline).judge(&report)
-        #expect(report.warnings == [words] && BenchTable(report).text.contains(words))
+        #expect(report.warnings == [words] && BenchTable(report, columns: 200).text.contains(words))
+        let lines = BenchTable(report).text.split(separator: "\n").suffix(2)
+        #expect(lines.first?.hasPrefix("  warning      the baseline is of another load: ") == true)
+        #expect(lines.last?.hasPrefix(blanks(15)) == true && lines.allSatisfy { $0.count < 80 }, "\(lines)")
     }
 
     @Test func complaintsAreToldBeforeAFileFails() throws {
@@ -293,6 +296,7 @@ extension BenchThreshold {
         let page = madePage(report)
         #expect(page.contains("<p>There was no response: 10 transfers failed.</p>") && page.contains(">failed</b>"))
         #expect(page.contains("<strong>–</strong>") && !page.contains(">0 µs<"))
+        #expect(!page.contains("Where the time went") && !page.contains("<td data-head=\"p50\">"), "what is empty")
         let row = BenchTable(report).text.split(separator: "\n").first { $0.hasPrefix("  latency ") }
         #expect(row?.split(separator: " ").dropFirst().allSatisfy { $0 == "–" } == true)
     }
@@ -329,6 +333,21 @@ extension BenchThreshold {
         #expect(text.contains("\n    of fewer   queue 12, name 12, connect 12, "), "\(text)")
     }
 
+    /// The most telling figures stay.
+    @Test(arguments: [40, 60, 79, 80, 120]) func aNarrowTerminalHasFewerColumns(columns: Int) {
+        var report = madeReport(requests: 1000, failed: 10)
+        report.warnings = ["the machine is the limit: 100 % of all cores were in use, 11 % by the generator"]
+        let lines = BenchTable(report, columns: columns).text.split(separator: "\n").map(String.init)
+        #expect(lines.allSatisfy { TerminalText.width($0) < columns }, "\(lines)")
+        let heads = lines.first { $0.hasSuffix("max") || $0.hasSuffix("mean") }?.split(separator: " ").map(String.init)
+        switch columns {
+        case 40: #expect(heads == ["p50", "p99", "max"])
+        case 60: #expect(heads == ["p50", "p90", "p99", "p99.9", "max"])
+        case 79: #expect(heads == ["p50", "p90", "p95", "p99", "p99.9", "max", "mean"])
+        default: #expect(heads?.count == 8)
+        }
+    }
+
     @Test(arguments: [
         (0.0...10.0, [0.0, 2, 4, 6, 8, 10]), (0...7.3, [0, 2, 4, 6]), (0...1234, [0, 500, 1000]),
         (0...0.5, [0, 0.1, 0.2, 0.3, 0.4, 0.5]),
@@ -341,5 +360,6 @@ extension BenchThreshold {
     @Test func logarithmicTicksKeepWithinTheirNumber() {
         #expect(ChartFrame.ticks(90...2_100, .logarithmic, atMost: 11) == [100, 200, 500, 1000, 2000])
         #expect(ChartFrame.ticks(1...10_000_000, .logarithmic, atMost: 5).count <= 8)
+        #expect(ChartFrame.ticks(61_000...79_000, .logarithmic, atMost: 5) == [65_000, 70_000, 75_000])
     }
 }

@@ -1,3 +1,4 @@
+import Ferry
 import FerryMeasurement
 import FerryTesting
 import Foundation

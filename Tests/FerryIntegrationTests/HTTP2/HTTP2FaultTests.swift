@@ -56,17 +56,17 @@ import Testing
         let server = try FaultyHTTP2Server.shared
         let mark = token()
         try await withAgent(configuration()) { agent in
-            try await agent.send(Get(server.url("/echo?\(mark)")))
+            try await agent.send(HTTPRequest.to(server.url("/echo?\(mark)")))
             try await withThrowingTaskGroup(of: Bool.self) { group in
                 for number in 0..<60 {
                     group.addTask {
                         if number % 3 == 0 {
                             let error = await failure { () throws(RequestError) in
-                                try await agent.send(Get(server.url("/reset-after/8?\(mark)")))
+                                try await agent.send(HTTPRequest.to(server.url("/reset-after/8?\(mark)")))
                             }
                             return error?.code == .http2Stream(.cancel)
                         }
-                        let reply = try await agent.send(Get(server.url("/bytes/100000?\(mark)")))
+                        let reply = try await agent.send(HTTPRequest.to(server.url("/bytes/100000?\(mark)")))
                         return reply.bytes == Nginx.pattern(100_000)
                     }
                 }
@@ -97,10 +97,10 @@ import Testing
         try await withAgent(configuration()) { agent in
             for _ in 0..<30 {
                 let error = await failure { () throws(RequestError) in
-                    try await agent.send(Get(server.url("/refuse/1000?\(mark)")))
+                    try await agent.send(HTTPRequest.to(server.url("/refuse/1000?\(mark)")))
                 }
                 #expect(error?.code == .http2Stream(.refused))
-                let next = try await agent.send(Get(server.url("/length/10")))
+                let next = try await agent.send(HTTPRequest.to(server.url("/length/10")))
                 #expect(next.status == 200)
             }
         }
@@ -110,7 +110,7 @@ import Testing
     func refusedOnce() async throws {
         let server = try FaultyHTTP2Server.shared
         try await withAgent(configuration()) { agent in
-            let reply = try await agent.send(Get(server.url("/refuse/1?id=\(token())")))
+            let reply = try await agent.send(HTTPRequest.to(server.url("/refuse/1?id=\(token())")))
             #expect(reply.status == 200)
         }
     }
@@ -135,9 +135,9 @@ import Testing
         let mark = token()
         try await withAgent(configuration()) { agent in
             for play in Play.allCases {
-                try await agent.send(Get(server.url("/echo?\(mark)")))
+                try await agent.send(HTTPRequest.to(server.url("/echo?\(mark)")))
                 let id = "\(play.form)-\(play.way)-\(mark)"
-                let request = Full(server.url("/goaway?id=\(id)"), method)
+                let request = HTTPRequest.to(server.url("/goaway?id=\(id)"), method)
                 #expect(try await agent.outcome(of: request, play).get().status == 200)
                 let requests = try server.requests("goaway?id=\(id)")
                 #expect(requests.count == 2 && Set(requests.map(\.connection)).count == 2, "\(play)")
@@ -175,7 +175,7 @@ import Testing
         let server = try FaultyHTTP2Server.shared
         try await withAgent(configuration()) { agent in
             for _ in 0..<3 {
-                let reply = try await agent.send(Get(server.url("/unsized/200000")))
+                let reply = try await agent.send(HTTPRequest.to(server.url("/unsized/200000")))
                 #expect(reply.bytes == Nginx.pattern(200_000) && reply.framing == .exact)
             }
             #expect(agent.statistics.connectionsOpened == 1)
@@ -191,7 +191,7 @@ import Testing
                     let path = number == 20 ? "/cut/1000" : "/unsized/200000"
                     group.addTask {
                         do throws(RequestError) {
-                            let reply = try await agent.send(Get(server.url(path)))
+                            let reply = try await agent.send(HTTPRequest.to(server.url(path)))
                             #expect(reply.bodyLength == 200_000)
                             return nil
                         } catch {
@@ -218,11 +218,11 @@ import Testing
     func silenceBesideOthers() async throws {
         let server = try FaultyHTTP2Server.shared
         try await withAgent(configuration()) { agent in
-            var request = Full(server.url("/silence?\(token())"))
+            var request = HTTPRequest.to(server.url("/silence?\(token())"))
             request.timeouts = Timeouts(idle: .milliseconds(300))
             let error = await failure { () throws(RequestError) in try await agent.send(request) }
             #expect(error?.code == .timeout(.read))
-            let next = try await agent.send(Get(server.url("/echo")))
+            let next = try await agent.send(HTTPRequest.to(server.url("/echo")))
             #expect(next.status == 200)
         }
     }

@@ -15,7 +15,7 @@ import Testing
         let mark = token()
         try await withAgent(configuration()) { agent in
             try await all(1000) {
-                let reply = try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .http2)))
+                let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", .http2)))
                 #expect(reply.text == "Hello, ferry" && reply.httpVersion == .http2)
             }
             let lines = try await nginx.log(mark, count: 1000)
@@ -29,7 +29,7 @@ import Testing
         let server = try NGHTTPServer(streams: 4)
         try await withAgent(configuration()) { agent in
             try await all(128) {
-                let reply = try await agent.send(Get(server.url("/1m.bin")))
+                let reply = try await agent.send(HTTPRequest.to(server.url("/1m.bin")))
                 #expect(reply.httpVersion == .http2 && reply.bytes.count == 1024 * 1024)
             }
             let opened = agent.statistics.connectionsOpened
@@ -46,7 +46,7 @@ import Testing
         configuration.limits.maxStreamsPerConnection = streams
         try await withAgent(configuration) { agent in
             try await all(128) {
-                let reply = try await agent.send(Get(server.url("/1m.bin")))
+                let reply = try await agent.send(HTTPRequest.to(server.url("/1m.bin")))
                 #expect(reply.httpVersion == .http2 && reply.bytes.count == 1024 * 1024)
             }
             let opened = agent.statistics.connectionsOpened
@@ -59,12 +59,12 @@ import Testing
         let nginx = try Nginx.shared
         try await withAgent(configuration()) { agent in
             for site in [Nginx.Site.tls, .http] {
-                let reply = try await agent.send(Get(nginx.url("/hello.txt", site)))
+                let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", site)))
                 #expect(reply.httpVersion == .http11)
             }
         }
         try await withAgent(configuration(.never)) { agent in
-            let reply = try await agent.send(Get(nginx.url("/hello.txt", .http2)))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .http2)))
             #expect(reply.httpVersion == .http11)
         }
     }
@@ -77,7 +77,7 @@ import Testing
         let right = sha256(Nginx.pattern(1024 * 1024))
         try await withAgent(configuration()) { agent in
             try await all(64) {
-                let reply = try await agent.send(Get(url))
+                let reply = try await agent.send(HTTPRequest.to(url))
                 #expect(sha256(reply.bytes) == right && reply.httpVersion == .http2)
             }
         }
@@ -92,7 +92,7 @@ import Testing
                     group.addTask {
                         let priority = [RequestPriority.low, .normal, .high][number % 3]
                         let name = number % 2 == 0 ? "/64k.bin" : "/hello.txt"
-                        let reply = try await agent.send(Prioritized(nginx.url(name, .http2), priority))
+                        let reply = try await agent.send(prioritized(nginx.url(name, .http2), priority))
                         #expect(reply.bodyLength == (number % 2 == 0 ? 65_536 : 12))
                     }
                 }
@@ -101,11 +101,10 @@ import Testing
         }
     }
 
-    private struct Prioritized: Request {
-        var path: String
-        var priority: RequestPriority
-
-        init(_ path: String, _ priority: RequestPriority) { (self.path, self.priority) = (path, priority) }
+    private func prioritized(_ url: String, _ priority: RequestPriority) -> HTTPRequest<Response> {
+        var request = HTTPRequest.to(url)
+        request.priority = priority
+        return request
     }
 
     @Test("many simultaneous uploads arrive unchanged")
@@ -115,7 +114,7 @@ import Testing
         let right = sha256(bytes)
         try await withAgent(configuration()) { agent in
             try await all(20) {
-                let request = GetEcho(nginx.url("/echo", .http2), .post, body: .bytes(bytes))
+                let request = HTTPRequest.echo(nginx.url("/echo", .http2), .post, body: .bytes(bytes))
                 let echo = try await agent.send(request).value
                 #expect(echo.sha256 == right && echo.length == bytes.count)
             }
@@ -129,7 +128,7 @@ import Testing
         let bytes = Nginx.pattern(10 * 1024 * 1024)
         try folder.write(bytes, to: "upload")
         try await withAgent(configuration()) { agent in
-            let file = GetEcho(nginx.url("/echo", .http2), .put, body: .file(folder.file("upload")))
+            let file = HTTPRequest.echo(nginx.url("/echo", .http2), .put, body: .file(folder.file("upload")))
             let echo = try await agent.send(file).value
             #expect(echo.sha256 == sha256(bytes))
             let pieces = AsyncStream<[UInt8]> { continuation in
@@ -138,7 +137,7 @@ import Testing
                 }
                 continuation.finish()
             }
-            let stream = GetEcho(nginx.url("/echo", .http2), .put, body: .stream(once: pieces))
+            let stream = HTTPRequest.echo(nginx.url("/echo", .http2), .put, body: .stream(once: pieces))
             let streamed = try await agent.send(stream).value
             #expect(streamed.sha256 == sha256(bytes))
         }
@@ -148,16 +147,17 @@ import Testing
     func usual() async throws {
         let nginx = try Nginx.shared
         try await withAgent(configuration()) { agent in
-            let long = try await agent.send(Get(nginx.url("/long.txt", .http2)))
+            let long = try await agent.send(HTTPRequest.to(nginx.url("/long.txt", .http2)))
             #expect(long.bodyLength == 72_000 && long.metrics.bytesReceived < 5000)
-            let head = try await agent.send(Full(nginx.url("/64k.bin", .http2), .head))
+            let head = try await agent.send(HTTPRequest.to(nginx.url("/64k.bin", .http2), .head))
             #expect(head.bodyLength == 0 && head.headers["Content-Length"] == "65536")
-            let none = try await agent.send(Get(nginx.url("/no-content", .http2)))
+            let none = try await agent.send(HTTPRequest.to(nginx.url("/no-content", .http2)))
             #expect(none.status == 204)
-            let redirected = try await agent.send(GetEcho(nginx.url("/307", .http2), .post, body: .string("text")))
+            let redirected = try await agent.send(
+                HTTPRequest.echo(nginx.url("/307", .http2), .post, body: .string("text")))
             #expect(redirected.value.length == 4 && redirected.redirects.count == 1)
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/private/secret.txt", .http2)))
+                try await agent.send(HTTPRequest.to(nginx.url("/private/secret.txt", .http2)))
             }
             #expect(error?.code == .invalidStatusCode(401))
         }
@@ -169,9 +169,9 @@ import Testing
         let mark = token()
         try await withAgent(configuration()) { agent in
             let slow = (0..<10).map { _ in
-                Task { try await agent.send(Get(nginx.url("/slow/64k.bin?\(mark)", .http2))) }
+                Task { try await agent.send(HTTPRequest.to(nginx.url("/slow/64k.bin?\(mark)", .http2))) }
             }
-            try await all(50) { _ = try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .http2))) }
+            try await all(50) { _ = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", .http2))) }
             for run in slow.dropFirst(5) { run.cancel() }
             for run in slow.prefix(5) { #expect(try await run.value.bytes == Nginx.pattern(65_536)) }
             for run in slow.dropFirst(5) {
@@ -189,7 +189,7 @@ import Testing
         try await withAgent(configuration()) { agent in
             for _ in 0..<3 {
                 let load = Task {
-                    try await all(600) { _ = try await agent.send(Get(nginx.url("/hello.txt", .http2))) }
+                    try await all(600) { _ = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .http2))) }
                 }
                 nginx.reload()
                 try await load.value
@@ -201,7 +201,7 @@ import Testing
     func priorKnowledge() async throws {
         let server = try FaultyHTTP2Server(isSecure: false)
         try await withAgent(configuration(.priorKnowledge)) { agent in
-            let reply = try await agent.send(Get(server.url("/bytes/1000")))
+            let reply = try await agent.send(HTTPRequest.to(server.url("/bytes/1000")))
             #expect(reply.httpVersion == .http2 && reply.bytes == Nginx.pattern(1000))
         }
     }
@@ -213,7 +213,7 @@ import Testing
         configuration.proxy = .http("127.0.0.1", port: squid.port(.open))
         try await withAgent(configuration) { agent in
             try await all(50) {
-                let reply = try await agent.send(Get(nginx.url("/hello.txt", .http2)))
+                let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .http2)))
                 #expect(reply.httpVersion == .http2)
             }
         }

@@ -3,45 +3,24 @@ import Ferry
 import FoundationEssentials
 import Testing
 
-/// A plain GET.
+/// A GET and no more. The harness for faults wants one of each target.
 struct Get: Request {
     var path: String
 
     init(_ path: String) { self.path = path }
 }
 
-/// A request with the members the tests need.
-struct Full: Request {
-    var path: String
-    var method = HTTPMethod.get
-    var headers = Headers()
-    var body: RequestBody?
-    var authorization: Authorization?
-    var timeouts: Timeouts?
-    var statusValidation: StatusValidation?
-    var redirectPolicy: RedirectPolicy?
-
-    init(_ path: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) {
-        self.path = path
-        self.method = method
-        self.body = body
+extension HTTPRequest where Value == Response {
+    /// A request for a whole URL.
+    static func to(_ url: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) -> HTTPRequest {
+        HTTPRequest(method, url, body: body)
     }
 }
 
-/// The request as the upstream received it, from its response.
-struct GetEcho: Request {
-    typealias Value = Echo
-    var path: String
-    var method = HTTPMethod.get
-    var headers = Headers()
-    var body: RequestBody?
-    var authorization: Authorization?
-    var redirectPolicy: RedirectPolicy?
-
-    init(_ path: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) {
-        self.path = path
-        self.method = method
-        self.body = body
+extension HTTPRequest where Value == Echo {
+    /// A request whose value is what the upstream got, as it answers.
+    static func echo(_ url: String, _ method: HTTPMethod = .get, body: RequestBody? = nil) -> HTTPRequest {
+        HTTPRequest(method, url, body: body, as: Echo.self)
     }
 }
 

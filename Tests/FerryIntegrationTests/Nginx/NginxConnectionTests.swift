@@ -23,7 +23,7 @@ import Testing
         let nginx = try Nginx.shared
         let mark = token()
         try await withAgent { agent in
-            for _ in 0..<20 { try await agent.send(Get(nginx.url("/hello.txt?\(mark)"))) }
+            for _ in 0..<20 { try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)"))) }
             let lines = try await nginx.log(mark, count: 20)
             #expect(Set(lines.map(\.connection)).count == 1)
             #expect(lines.map(\.request).max() == 20)
@@ -69,7 +69,7 @@ import Testing
         var unsure = 0
         for round in 0..<10 {
             do throws(RequestError) {
-                try await agent.send(Full("\(url)&\(round)", method))
+                try await agent.send(HTTPRequest.to("\(url)&\(round)", method))
             } catch {
                 // It is unknown whether nginx had read a POST before it closed.
                 guard method == .post && error.mayHaveBeenProcessed else { throw error }
@@ -100,7 +100,7 @@ import Testing
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for number in 0..<200 {
                     let url = nginx.url("/echo?\(mark)&\(number)", host: "h\(number % 20).localhost")
-                    group.addTask { _ = try await agent.send(Get(url)) }
+                    group.addTask { _ = try await agent.send(HTTPRequest.to(url)) }
                 }
                 try await group.waitForAll()
             }
@@ -113,7 +113,7 @@ import Testing
     func bothFamilies() async throws {
         let four = try Nginx.shared
         try await withAgent { agent in
-            let reply = try await agent.send(Get(four.url("/hello.txt", host: "localhost")))
+            let reply = try await agent.send(HTTPRequest.to(four.url("/hello.txt", host: "localhost")))
             #expect(reply.peer?.address == "127.0.0.1")
         }
     }
@@ -122,9 +122,9 @@ import Testing
     func sixByAddress() async throws {
         let nginx = try Nginx(.init(listensOnIPv6: true, upstream: Upstream.shared.port))
         try await withAgent { agent in
-            let reply = try await agent.send(Get(nginx.url("/hello.txt", host: "[::1]")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", host: "[::1]")))
             #expect(reply.text == "Hello, ferry" && reply.peer?.address == "::1")
-            let named = try await agent.send(Get(nginx.url("/hello.txt", host: "localhost")))
+            let named = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", host: "localhost")))
             #expect(named.text == "Hello, ferry")
         }
     }
@@ -134,10 +134,10 @@ import Testing
         var nginx: Nginx? = try Nginx(.init(upstream: Upstream.shared.port))
         let url = try #require(nginx).url("/hello.txt")
         try await withAgent { agent in
-            let reply = try await agent.send(Get(url))
+            let reply = try await agent.send(HTTPRequest.to(url))
             #expect(reply.text == "Hello, ferry")
             nginx = nil
-            let error = await failure { () throws(RequestError) in try await agent.send(Get(url)) }
+            let error = await failure { () throws(RequestError) in try await agent.send(HTTPRequest.to(url)) }
             #expect(error?.code == .connect(.refused))
         }
     }
@@ -148,7 +148,7 @@ import Testing
             for number in 0..<count {
                 if number >= 64 { try await group.next() }
                 group.addTask {
-                    let reply = try await agent.send(Get(url))
+                    let reply = try await agent.send(HTTPRequest.to(url))
                     #expect(reply.text == "Hello, ferry")
                 }
             }

@@ -7,7 +7,7 @@ import Testing
     func largeBody() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let reply = try await agent.send(Get(nginx.url("/1m.bin")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/1m.bin")))
             #expect(sha256(reply.bytes) == sha256(Nginx.pattern(1024 * 1024)))
             #expect(reply.headers["Content-Length"] == "1048576")
             #expect(reply.framing == .exact)
@@ -18,7 +18,7 @@ import Testing
     func compressed() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let reply = try await agent.send(Get(nginx.url("/long.txt")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/long.txt")))
             #expect(reply.text == String(repeating: "compress me well, ", count: 4000))
             #expect(reply.metrics.bytesReceived < 5000)
         }
@@ -28,7 +28,7 @@ import Testing
     func uncompressed() async throws {
         let nginx = try Nginx.shared
         try await withAgent(.init(acceptedEncodings: [])) { agent in
-            let reply = try await agent.send(Get(nginx.url("/long.txt")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/long.txt")))
             #expect(reply.headers["Content-Encoding"] == nil)
             #expect(reply.bodyLength == 72_000 && reply.metrics.bytesReceived > 72_000)
         }
@@ -38,10 +38,10 @@ import Testing
     func head() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let reply = try await agent.send(Full(nginx.url("/64k.bin"), .head))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/64k.bin"), .head))
             #expect(reply.headers["Content-Length"] == "65536")
             #expect(reply.bodyLength == 0)
-            #expect(try await agent.send(Get(nginx.url("/hello.txt"))).text == "Hello, ferry")
+            #expect(try await agent.send(HTTPRequest.to(nginx.url("/hello.txt"))).text == "Hello, ferry")
         }
     }
 
@@ -49,7 +49,7 @@ import Testing
     func noContent() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let reply = try await agent.send(Get(nginx.url("/no-content")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/no-content")))
             #expect(reply.status == 204 && reply.bodyLength == 0)
         }
     }
@@ -58,8 +58,8 @@ import Testing
     func notModified() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let first = try await agent.send(Get(nginx.url("/hello.txt")))
-            var again = Full(nginx.url("/hello.txt"))
+            let first = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt")))
+            var again = HTTPRequest.to(nginx.url("/hello.txt"))
             again.headers["If-None-Match"] = first.headers["ETag"]
             again.statusValidation = .any
             let second = try await agent.send(again)
@@ -72,7 +72,7 @@ import Testing
     func range() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            var part = Full(nginx.url("/1m.bin"))
+            var part = HTTPRequest.to(nginx.url("/1m.bin"))
             part.headers["Range"] = "bytes=1000-2999"
             let reply = try await agent.send(part)
             #expect(reply.status == 206)
@@ -85,7 +85,7 @@ import Testing
     func slow() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            var request = Full(nginx.url("/slow/64k.bin"))
+            var request = HTTPRequest.to(nginx.url("/slow/64k.bin"))
             request.timeouts = Timeouts(idle: .seconds(10))
             let reply = try await agent.send(request)
             #expect(reply.bytes == Nginx.pattern(64 * 1024))
@@ -98,7 +98,7 @@ import Testing
         let nginx = try Nginx.shared
         try await withAgent { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/private/secret.txt")))
+                try await agent.send(HTTPRequest.to(nginx.url("/private/secret.txt")))
             }
             #expect(error?.code == .invalidStatusCode(401))
             let part = try #require(error?.response)
@@ -111,7 +111,7 @@ import Testing
     func basic() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            var request = Full(nginx.url("/private/secret.txt"))
+            var request = HTTPRequest.to(nginx.url("/private/secret.txt"))
             request.authorization = .basic("ferry", "secret")
             let reply = try await agent.send(request)
             #expect(reply.text == "for ferry only")

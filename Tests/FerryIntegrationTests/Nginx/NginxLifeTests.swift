@@ -8,7 +8,7 @@ import Testing
         let nginx = try Nginx.shared
         let mark = token()
         try await withAgent { agent in
-            let run = Task { try await agent.send(Get(nginx.url("/wait?s=3&\(mark)"))) }
+            let run = Task { try await agent.send(HTTPRequest.to(nginx.url("/wait?s=3&\(mark)"))) }
             _ = try await eventually("the upstream's request") { try Upstream.shared.requests(to: mark).first }
             run.cancel()
             let error = await #expect(throws: RequestError.self) { try await run.value }
@@ -23,9 +23,9 @@ import Testing
         let nginx = try Nginx.shared
         let mark = token()
         try await withAgent { agent in
-            let run = Task { try await agent.send(Get(nginx.url("/slow/1m.bin?\(mark)"))) }
+            let run = Task { try await agent.send(HTTPRequest.to(nginx.url("/slow/1m.bin?\(mark)"))) }
             _ = try await eventually("an answer on its way beside this one") {
-                try await agent.send(Get(nginx.url("/status"))).text.contains("Writing: 2") ? true : nil
+                try await agent.send(HTTPRequest.to(nginx.url("/status"))).text.contains("Writing: 2") ? true : nil
             }
             run.cancel()
             _ = await run.result
@@ -39,7 +39,7 @@ import Testing
         let nginx = try Nginx.shared
         let mark = token()
         try await withAgent { agent in
-            var request = Full(nginx.url("/wait?s=3&\(mark)"))
+            var request = HTTPRequest.to(nginx.url("/wait?s=3&\(mark)"))
             request.timeouts = Timeouts(idle: .milliseconds(200))
             let error = await failure { () throws(RequestError) in try await agent.send(request) }
             #expect(error?.code == .timeout(.responseHead) && error?.mayHaveBeenProcessed == true)
@@ -52,7 +52,7 @@ import Testing
     func totalTimeout() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            var request = Full(nginx.url("/slow/1m.bin"))
+            var request = HTTPRequest.to(nginx.url("/slow/1m.bin"))
             request.timeouts = Timeouts(total: .milliseconds(300))
             let error = await failure { () throws(RequestError) in try await agent.send(request) }
             #expect(error?.code == .timeout(.total) && error?.phase == .body)
@@ -64,8 +64,8 @@ import Testing
         let nginx = try Nginx.shared
         let agent = NetworkAgent()
         let mark = token()
-        let short = Task { try await agent.send(Get(nginx.url("/wait?s=0.5&\(mark)"))) }
-        let long = Task { try await agent.send(Get(nginx.url("/slow/1m.bin?\(mark)"))) }
+        let short = Task { try await agent.send(HTTPRequest.to(nginx.url("/wait?s=0.5&\(mark)"))) }
+        let long = Task { try await agent.send(HTTPRequest.to(nginx.url("/slow/1m.bin?\(mark)"))) }
         _ = try await eventually("the upstream's request") { try Upstream.shared.requests(to: mark).first }
         await agent.shutdown(grace: .seconds(2))
         #expect(try await short.value.status == 200)
@@ -80,7 +80,7 @@ import Testing
         try await withAgent { agent in
             try await withThrowingTaskGroup(of: String.self) { group in
                 for _ in 0..<64 {
-                    group.addTask { sha256(try await agent.send(Get(nginx.url("/1m.bin"))).bytes) }
+                    group.addTask { sha256(try await agent.send(HTTPRequest.to(nginx.url("/1m.bin"))).bytes) }
                 }
                 for try await digest in group { #expect(digest == right) }
             }

@@ -21,12 +21,12 @@ import Testing
                 ("/64k.bin", Nginx.pattern(64 * 1024)), ("/1m.bin", Nginx.pattern(1024 * 1024)),
                 ("/hello.txt", Array("Hello, ferry".utf8)),
             ] {
-                let reply = try await agent.send(Get(try url("\(path)?\(mark)")))
+                let reply = try await agent.send(HTTPRequest.to(try url("\(path)?\(mark)")))
                 #expect(reply.bytes == body)
             }
             try await withThrowingTaskGroup(of: String.self) { group in
                 let small = try url("/hello.txt?\(mark)")
-                for _ in 0..<200 { group.addTask { try await agent.send(Get(small)).text } }
+                for _ in 0..<200 { group.addTask { try await agent.send(HTTPRequest.to(small)).text } }
                 for try await text in group { #expect(text == "Hello, ferry") }
             }
             let lines = try await nginx.log(mark, count: 203)
@@ -40,15 +40,15 @@ import Testing
         var configuration = try NetworkConfiguration.trusting
         configuration.engine = engine
         try await withAgent(configuration) { agent in
-            let secure = try await agent.send(Get(try url("/hello.txt", .tls)))
+            let secure = try await agent.send(HTTPRequest.to(try url("/hello.txt", .tls)))
             #expect(secure.text == "Hello, ferry")
-            let moved = try await agent.send(Get(try url("/302")))
+            let moved = try await agent.send(HTTPRequest.to(try url("/302")))
             #expect(moved.redirects.count == 1 && moved.status == 200)
         }
         // Everything through the configuration: the host is that of the URL then.
         configuration.unixSocket = try Nginx.shared.socket()
         try await withAgent(configuration) { agent in
-            let reply = try await agent.send(Get("http://shop.test/hello.txt"))
+            let reply = try await agent.send(HTTPRequest.to("http://shop.test/hello.txt"))
             #expect(reply.text == "Hello, ferry")
         }
     }

@@ -28,7 +28,9 @@ import Testing
         let bytes = Nginx.pattern(3_000_001)
         try folder.write(bytes, to: "upload")
         try await withAgent { agent in
-            let echo = try await agent.send(GetEcho(nginx.url("/echo"), .put, body: .file(folder.file("upload")))).value
+            let echo = try await agent.send(
+                HTTPRequest.echo(nginx.url("/echo"), .put, body: .file(folder.file("upload")))
+            ).value
             #expect(echo.sha256 == sha256(bytes) && echo["Content-Length"] == "3000001")
         }
     }
@@ -38,7 +40,7 @@ import Testing
         let nginx = try Nginx.shared
         try await withAgent { agent in
             let body = RequestBody.stream { pieces(100) }
-            let echo = try await agent.send(GetEcho(nginx.url("/echo"), .post, body: body)).value
+            let echo = try await agent.send(HTTPRequest.echo(nginx.url("/echo"), .post, body: body)).value
             let right = (0..<100).flatMap { _ in Nginx.pattern(64 * 1024) }
             #expect(echo.length == right.count && echo.sha256 == sha256(right))
             #expect(echo["Transfer-Encoding"] == "chunked" && echo["Content-Length"] == nil)
@@ -50,7 +52,7 @@ import Testing
         let nginx = try Nginx.shared
         try await withAgent { agent in
             let body = RequestBody.stream(length: 10 * 65_536) { pieces(10) }
-            let echo = try await agent.send(GetEcho(nginx.url("/echo"), .post, body: body)).value
+            let echo = try await agent.send(HTTPRequest.echo(nginx.url("/echo"), .post, body: body)).value
             #expect(echo.length == 655_360 && echo["Content-Length"] == "655360")
         }
     }
@@ -63,7 +65,7 @@ import Testing
         try await withAgent { agent in
             let body = RequestBody.stream(length: length) { pieces(10, failing: true) }
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Full(nginx.url("/echo?\(mark)"), .post, body: body))
+                try await agent.send(HTTPRequest.to(nginx.url("/echo?\(mark)"), .post, body: body))
             }
             #expect(error?.code == .uploadSource && error?.cause is Broken)
             let line = try #require(try await nginx.log(mark, count: 1).first)
@@ -84,7 +86,7 @@ import Testing
         form.append("file", file: folder.file("a \"quoted\" näme.txt"), contentType: "text/plain")
         let body = RequestBody.multipart(form)
         try await withAgent { agent in
-            let reply = try await agent.send(Full(upstream.url + "/form", .post, body: body))
+            let reply = try await agent.send(HTTPRequest.to(upstream.url + "/form", .post, body: body))
             let parts = try JSONDecoder().decode([FormPart].self, from: reply.body)
             let right = [
                 FormPart(name: "title", filename: nil, type: "text/plain", sha256: sha256(Array("Grüße\r\n--".utf8))),
@@ -113,7 +115,7 @@ import Testing
         let folder = try ServerFolder()
         try folder.writeZeros(256 * 1024 * 1024, to: "zeros")
         try await withAgent { agent in
-            try await agent.send(Full(upstream.url + "/echo", .put, body: .bytes(Nginx.pattern(1024 * 1024))))
+            try await agent.send(HTTPRequest.to(upstream.url + "/echo", .put, body: .bytes(Nginx.pattern(1024 * 1024))))
             let before = residentBytes()
             let sampling = Task {
                 var most = 0
@@ -123,7 +125,7 @@ import Testing
                 }
                 return most
             }
-            let request = GetEcho(upstream.url + "/echo", .put, body: .file(folder.file("zeros")))
+            let request = HTTPRequest.echo(upstream.url + "/echo", .put, body: .file(folder.file("zeros")))
             let echo = try await agent.send(request).value
             #expect(echo.length == 256 * 1024 * 1024)
             sampling.cancel()

@@ -8,9 +8,9 @@ import Testing
     func memory() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            try await agent.send(Get(nginx.url("/1m.bin")))
+            try await agent.send(HTTPRequest.to(nginx.url("/1m.bin")))
             let before = residentBytes()
-            let response = try await agent.stream(Get(nginx.url("/zeros.bin")))
+            let response = try await agent.stream(HTTPRequest.to(nginx.url("/zeros.bin")))
             #expect(response.status == 200 && response.contentLength == Int64(Nginx.zeros))
             var count = 0
             var (most, next) = (0, 0)
@@ -31,7 +31,7 @@ import Testing
     func pausedOnKeptConnection() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            var request = Full(nginx.url("/zeros.bin"))
+            var request = HTTPRequest.to(nginx.url("/zeros.bin"))
             request.headers["Range"] = "bytes=0-4194303"
             for _ in 0..<100 {
                 let response = try await agent.stream(request)
@@ -52,14 +52,14 @@ import Testing
             let line = try #require(try await nginx.log(mark, count: 1).first)
             // The rest is in the buffers of two sockets at most.
             #expect(line.sent < 32 * 1024 * 1024)
-            let next = try await agent.send(Get(nginx.url("/hello.txt")))
+            let next = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt")))
             #expect(next.text == "Hello, ferry")
         }
     }
 
     /// Reads four megabytes with pauses, and releases the response.
     private func readSome(of url: String, _ agent: NetworkAgent) async throws {
-        let response = try await agent.stream(Get(url))
+        let response = try await agent.stream(HTTPRequest.to(url))
         var count = 0
         for try await piece in response.body {
             count += piece.count
@@ -72,7 +72,7 @@ import Testing
     func compressed() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let response = try await agent.stream(Get(nginx.url("/long.txt")))
+            let response = try await agent.stream(HTTPRequest.to(nginx.url("/long.txt")))
             #expect(response.headers["Content-Encoding"] == "gzip")
             let body = try await response.body.collect(upTo: 100_000)
             #expect(String(decoding: body, as: UTF8.self) == String(repeating: "compress me well, ", count: 4000))
@@ -84,7 +84,7 @@ import Testing
         let nginx = try Nginx.shared
         try await withAgent { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.stream(Get(nginx.url("/private/secret.txt")))
+                try await agent.stream(HTTPRequest.to(nginx.url("/private/secret.txt")))
             }
             #expect(error?.code == .invalidStatusCode(401))
             #expect(error?.response?.body.isEmpty == false)
@@ -95,7 +95,7 @@ import Testing
     func redirected() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let response = try await agent.stream(Get(nginx.url("/chain/1")))
+            let response = try await agent.stream(HTTPRequest.to(nginx.url("/chain/1")))
             let body = try await response.body.collect(upTo: 100)
             #expect(body == Data("Hello, ferry".utf8) && response.redirects.count == 3)
         }
@@ -107,11 +107,11 @@ import Testing
         let mark = token()
         try await withAgent { agent in
             let reading = Task {
-                let response = try await agent.stream(Get(nginx.url("/slow/1m.bin?\(mark)")))
+                let response = try await agent.stream(HTTPRequest.to(nginx.url("/slow/1m.bin?\(mark)")))
                 for try await _ in response.body {}
             }
             _ = try await eventually("an answer on its way beside this one") {
-                try await agent.send(Get(nginx.url("/status"))).text.contains("Writing: 2") ? true : nil
+                try await agent.send(HTTPRequest.to(nginx.url("/status"))).text.contains("Writing: 2") ? true : nil
             }
             reading.cancel()
             let error = await #expect(throws: RequestError.self) { try await reading.value }

@@ -10,7 +10,7 @@ import Testing
             for host in ["127.0.0.1", "localhost"] {
                 let mark = token()
                 for round in 0..<5 {
-                    let reply = try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .tls, host: host)))
+                    let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", .tls, host: host)))
                     #expect(reply.text == "Hello, ferry")
                     #expect(reply.isReusedConnection == (round > 0))
                 }
@@ -26,8 +26,9 @@ import Testing
         let nginx = try Nginx.shared
         let bytes = Nginx.pattern(1024 * 1024)
         try await withAgent(.trusting) { agent in
-            #expect(try await agent.send(Get(nginx.url("/1m.bin", .tls))).bytes == bytes)
-            let echo = try await agent.send(GetEcho(nginx.url("/echo", .tls), .post, body: .bytes(bytes))).value
+            #expect(try await agent.send(HTTPRequest.to(nginx.url("/1m.bin", .tls))).bytes == bytes)
+            let echo = try await agent.send(HTTPRequest.echo(nginx.url("/echo", .tls), .post, body: .bytes(bytes)))
+                .value
             #expect(echo.sha256 == sha256(bytes))
         }
     }
@@ -43,12 +44,12 @@ import Testing
         let mark = token()
         try await withAgent(.trusting) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/hello.txt?\(mark)", site)))
+                try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", site)))
             }
             #expect(error?.code == code)
             #expect(error?.phase == .tls && error?.mayHaveBeenProcessed == false)
             // The next line of nginx's log is that of a later request: an earlier one would precede it.
-            try await agent.send(Get(nginx.url("/hello.txt?after-\(mark)", .tls)))
+            try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?after-\(mark)", .tls)))
             let lines = try await nginx.log(mark, count: 1)
             #expect(lines.map(\.target) == ["/hello.txt?after-\(mark)"])
         }
@@ -59,7 +60,7 @@ import Testing
         let nginx = try Nginx.shared
         try await withAgent { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/hello.txt", .tls)))
+                try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .tls)))
             }
             #expect(error?.code == .tls(.untrusted))
         }
@@ -72,13 +73,13 @@ import Testing
         var configuration = try NetworkConfiguration.trusting
         configuration.tls.pinnedKeys = [certificates.pin(.client), certificates.pin(.valid)]
         try await withAgent(configuration) { agent in
-            let reply = try await agent.send(Get(nginx.url("/hello.txt", .tls)))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .tls)))
             #expect(reply.text == "Hello, ferry")
         }
         configuration.tls.pinnedKeys = [certificates.pin(.client)]
         try await withAgent(configuration) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/hello.txt", .tls)))
+                try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .tls)))
             }
             #expect(error?.code == .tls(.pinMismatch))
         }
@@ -89,7 +90,7 @@ import Testing
         let nginx = try Nginx.shared
         let mark = token()
         try await withAgent(.trusting) { agent in
-            try await agent.send(Get(nginx.url("/hello.txt?\(mark)", site)))
+            try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", site)))
             #expect(try await nginx.log(mark, count: 1).map(\.tls) == [name])
         }
     }
@@ -101,10 +102,10 @@ import Testing
         configuration.tls.minimumVersion = .v13
         try await withAgent(configuration) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/hello.txt", .tls12)))
+                try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .tls12)))
             }
             #expect(error?.code == .tls(.handshake))
-            let reply = try await agent.send(Get(nginx.url("/hello.txt", .tls13)))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .tls13)))
             #expect(reply.text == "Hello, ferry")
         }
     }
@@ -114,7 +115,7 @@ import Testing
         let nginx = try Nginx.shared
         try await withAgent(.trusting) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/hello.txt", .mutual)))
+                try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .mutual)))
             }
             #expect(error?.code == .invalidStatusCode(400))
         }
@@ -131,7 +132,7 @@ import Testing
             keyFile: isEncrypted ? certificates.encryptedClientKey : certificates.key(.client),
             keyPassword: isEncrypted ? "ferry" : nil)
         try await withAgent(configuration) { agent in
-            for _ in 0..<2 { try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .mutual))) }
+            for _ in 0..<2 { try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", .mutual))) }
             let lines = try await nginx.log(mark, count: 2)
             #expect(lines.allSatisfy { $0.client.contains("CN=ferry-client") })
             #expect(Set(lines.map(\.connection)).count == 1)
@@ -147,7 +148,7 @@ import Testing
             certificateFile: certificates.file(.stranger), keyFile: certificates.key(.stranger))
         try await withAgent(configuration) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/hello.txt", .mutual)))
+                try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .mutual)))
             }
             #expect(error?.code == .invalidStatusCode(400))
         }
@@ -164,7 +165,7 @@ import Testing
                 certificateFile: certificates.file(.client), keyFile: key, keyPassword: password)
             try await withAgent(configuration) { agent in
                 let error = await failure { () throws(RequestError) in
-                    try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .mutual)))
+                    try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", .mutual)))
                 }
                 #expect(error?.code == .tls(.configuration))
             }
@@ -180,9 +181,9 @@ import Testing
             certificateFile: certificates.file(.client), keyFile: certificates.key(.client))
         try await withAgent(configuration) { known in
             try await withAgent(.trusting) { unknown in
-                try await known.send(Get(nginx.url("/hello.txt", .mutual)))
+                try await known.send(HTTPRequest.to(nginx.url("/hello.txt", .mutual)))
                 let error = await failure { () throws(RequestError) in
-                    try await unknown.send(Get(nginx.url("/hello.txt", .mutual)))
+                    try await unknown.send(HTTPRequest.to(nginx.url("/hello.txt", .mutual)))
                 }
                 #expect(error?.code == .invalidStatusCode(400))
             }

@@ -7,7 +7,7 @@ import Testing
     func upload(method: HTTPMethod) async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            var request = GetEcho(nginx.url("/echo?a=%C3%A4&b=1"), method, body: .string("Grüße"))
+            var request = HTTPRequest.echo(nginx.url("/echo?a=%C3%A4&b=1"), method, body: .string("Grüße"))
             request.headers = ["X-One": "1", "X-Two": "a, b"]
             let echo = try await agent.send(request).value
             #expect(echo.method == method.description)
@@ -23,7 +23,7 @@ import Testing
         let nginx = try Nginx.shared
         let bytes = Nginx.pattern(10 * 1024 * 1024)
         try await withAgent { agent in
-            let echo = try await agent.send(GetEcho(nginx.url("/echo"), .put, body: .bytes(bytes))).value
+            let echo = try await agent.send(HTTPRequest.echo(nginx.url("/echo"), .put, body: .bytes(bytes))).value
             #expect(echo.length == bytes.count && echo.sha256 == sha256(bytes))
         }
     }
@@ -32,7 +32,7 @@ import Testing
     func empty() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let echo = try await agent.send(GetEcho(nginx.url("/echo"), .post)).value
+            let echo = try await agent.send(HTTPRequest.echo(nginx.url("/echo"), .post)).value
             #expect(echo.length == 0 && echo["Content-Length"] == "0")
         }
     }
@@ -44,11 +44,11 @@ import Testing
         try await withAgent { agent in
             for _ in 0..<5 {
                 let error = await failure { () throws(RequestError) in
-                    try await agent.send(Full(nginx.url("/limited"), .post, body: .bytes(bytes)))
+                    try await agent.send(HTTPRequest.to(nginx.url("/limited"), .post, body: .bytes(bytes)))
                 }
                 #expect(error?.code == .invalidStatusCode(413), "\(error.map(String.init(describing:)) ?? "no error")")
             }
-            let next = try await agent.send(Get(nginx.url("/hello.txt")))
+            let next = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt")))
             #expect(next.text == "Hello, ferry")
         }
     }
@@ -60,7 +60,7 @@ import Testing
         try await withAgent { agent in
             for _ in 0..<5 {
                 let error = await failure { () throws(RequestError) in
-                    try await agent.send(Full(upstream.url + "/refuse-upload", .post, body: .bytes(bytes)))
+                    try await agent.send(HTTPRequest.to(upstream.url + "/refuse-upload", .post, body: .bytes(bytes)))
                 }
                 #expect(error?.code == .invalidStatusCode(413), "\(error.map(String.init(describing:)) ?? "no error")")
             }

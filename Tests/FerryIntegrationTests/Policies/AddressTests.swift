@@ -13,13 +13,13 @@ import Testing
         configuration.addressPolicy = .publicOnly
         try await withAgent(configuration) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/hello.txt?\(mark)", host: host)))
+                try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", host: host)))
             }
             #expect(error?.code == .addressForbidden && error?.mayHaveBeenProcessed == false)
         }
         try await withAgent { agent in
             // Nothing precedes it in the log.
-            try await agent.send(Get(nginx.url("/hello.txt?after-\(mark)")))
+            try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?after-\(mark)")))
             #expect(try await nginx.log(mark, count: 1).map(\.target) == ["/hello.txt?after-\(mark)"])
         }
     }

@@ -14,7 +14,7 @@ import Testing
         }
 
         func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
-            try await agent.send(Get(url + "/token?id=\(series)")).text
+            try await agent.send(HTTPRequest.to(url + "/token?id=\(series)")).text
         }
     }
 
@@ -30,7 +30,8 @@ import Testing
             try await withThrowingTaskGroup(of: String?.self) { group in
                 for _ in 0..<40 {
                     group.addTask {
-                        try await agent.send(GetEcho(upstream.url + "/bearer?id=\(series)")).value["Authorization"]
+                        try await agent.send(HTTPRequest.echo(upstream.url + "/bearer?id=\(series)")).value[
+                            "Authorization"]
                     }
                 }
                 for try await sent in group { #expect(sent == "Bearer T1") }
@@ -46,10 +47,10 @@ import Testing
         var configuration = NetworkConfiguration()
         configuration.authenticator = Session(url: upstream.url, series: series)
         try await withAgent(configuration) { agent in
-            let request = GetEcho(upstream.url + "/bearer?id=\(series)", .post, body: .string("text"))
+            let request = HTTPRequest.echo(upstream.url + "/bearer?id=\(series)", .post, body: .string("text"))
             #expect(try await agent.send(request).value["Authorization"] == "Bearer T1")
             // Another client logs in.
-            try await withAgent { _ = try await $0.send(Get(upstream.url + "/token?id=\(series)")) }
+            try await withAgent { _ = try await $0.send(HTTPRequest.to(upstream.url + "/token?id=\(series)")) }
             let echo = try await agent.send(request).value
             #expect(echo["Authorization"] == "Bearer T3" && echo.length == 4)
         }

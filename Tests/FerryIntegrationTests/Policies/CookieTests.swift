@@ -13,11 +13,11 @@ import Testing
     func path() async throws {
         let upstream = try Upstream.shared
         try await withAgent(configuration()) { agent in
-            try await agent.send(Get(upstream.url + "/set-cookie?one=1&path=/echo"))
-            try await agent.send(Get(upstream.url + "/set-cookie?two=2&path=/"))
-            let inside = try await agent.send(GetEcho(upstream.url + "/echo/below")).value
+            try await agent.send(HTTPRequest.to(upstream.url + "/set-cookie?one=1&path=/echo"))
+            try await agent.send(HTTPRequest.to(upstream.url + "/set-cookie?two=2&path=/"))
+            let inside = try await agent.send(HTTPRequest.echo(upstream.url + "/echo/below")).value
             #expect(inside["Cookie"] == "one=1; two=2")
-            let outside = try await agent.send(GetEcho(upstream.url + "/elsewhere")).value
+            let outside = try await agent.send(HTTPRequest.echo(upstream.url + "/elsewhere")).value
             #expect(outside["Cookie"] == "two=2")
         }
     }
@@ -29,9 +29,9 @@ import Testing
         let host = "h1.localhost"
         try await withAgent(configuration()) { agent in
             for cookie in ["one=1&path=/", "one=1&path=/&max-age=0", "two=2&path=/&secure"] {
-                try await agent.send(Get(nginx.url("/set-cookie?\(cookie)", host: host)))
+                try await agent.send(HTTPRequest.to(nginx.url("/set-cookie?\(cookie)", host: host)))
             }
-            let echo = try await agent.send(GetEcho(nginx.url("/echo", host: host))).value
+            let echo = try await agent.send(HTTPRequest.echo(nginx.url("/echo", host: host))).value
             #expect(echo["Cookie"] == nil)
         }
     }
@@ -40,10 +40,10 @@ import Testing
     func otherHost() async throws {
         let nginx = try Nginx.shared
         try await withAgent(configuration()) { agent in
-            try await agent.send(Get(nginx.url("/set-cookie?one=1&path=/", host: "h1.localhost")))
-            let other = try await agent.send(GetEcho(nginx.url("/echo", host: "h2.localhost"))).value
+            try await agent.send(HTTPRequest.to(nginx.url("/set-cookie?one=1&path=/", host: "h1.localhost")))
+            let other = try await agent.send(HTTPRequest.echo(nginx.url("/echo", host: "h2.localhost"))).value
             #expect(other["Cookie"] == nil)
-            let same = try await agent.send(GetEcho(nginx.url("/echo", host: "h1.localhost"))).value
+            let same = try await agent.send(HTTPRequest.echo(nginx.url("/echo", host: "h1.localhost"))).value
             #expect(same["Cookie"] == "one=1")
         }
     }
@@ -54,11 +54,11 @@ import Testing
         try await withAgent(configuration()) { keeping in
             try await withAgent { forgetting in
                 for agent in [keeping, forgetting] {
-                    try await agent.send(Get(upstream.url + "/set-cookie?one=1&path=/"))
+                    try await agent.send(HTTPRequest.to(upstream.url + "/set-cookie?one=1&path=/"))
                 }
-                let without = try await forgetting.send(GetEcho(upstream.url + "/echo")).value
+                let without = try await forgetting.send(HTTPRequest.echo(upstream.url + "/echo")).value
                 #expect(without["Cookie"] == nil)
-                let with = try await keeping.send(GetEcho(upstream.url + "/echo")).value
+                let with = try await keeping.send(HTTPRequest.echo(upstream.url + "/echo")).value
                 #expect(with["Cookie"] == "one=1")
             }
         }

@@ -32,7 +32,7 @@ import Testing
         let nginx = try Nginx.shared
         let provider = Provider("secret")
         try await withAgent(configuration(provider)) { agent in
-            let reply = try await agent.send(Get(nginx.url("/private/secret.txt")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/private/secret.txt")))
             #expect(reply.text == "for ferry only")
             let challenge = try #require(provider.challenges.first)
             #expect(provider.challenges.count == 1)
@@ -48,7 +48,7 @@ import Testing
         let provider = Provider("wrong")
         try await withAgent(configuration(provider)) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("\(path)?\(mark)")))
+                try await agent.send(HTTPRequest.to(nginx.url("\(path)?\(mark)")))
             }
             #expect(error?.code == .invalidStatusCode(401))
             _ = try await eventually("a request with the wrong password") {
@@ -63,9 +63,9 @@ import Testing
         let upstream = try Upstream.shared
         let mark = token()
         try await withAgent(configuration(Provider("secret"))) { agent in
-            try await agent.send(Get(upstream.url + "/basic?\(mark)"))
-            try await agent.send(Get(upstream.url + "/echo?\(mark)"))
-            try await agent.send(Get(nginx.url("/hello.txt?\(mark)")))
+            try await agent.send(HTTPRequest.to(upstream.url + "/basic?\(mark)"))
+            try await agent.send(HTTPRequest.to(upstream.url + "/echo?\(mark)"))
+            try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)")))
             let sent = try upstream.requests(to: mark).map { $0["Authorization"] }
             #expect(sent == [nil, "Basic ZmVycnk6c2VjcmV0", nil] || sent == [nil, nil, "Basic ZmVycnk6c2VjcmV0", nil])
             let lines = try await nginx.log("hello.txt?\(mark)", count: 1)
@@ -80,9 +80,9 @@ import Testing
         let provider = Provider("secret", "secret")
         try await withAgent(configuration(provider)) { agent in
             let url = upstream.url + "/digest?algorithm=\(algorithm)&\(mark)"
-            let get = try await agent.send(GetEcho(url)).value
+            let get = try await agent.send(HTTPRequest.echo(url)).value
             #expect(get["Authorization"]?.hasPrefix("Digest ") == true)
-            let post = try await agent.send(GetEcho(url, .post, body: .string("text"))).value
+            let post = try await agent.send(HTTPRequest.echo(url, .post, body: .string("text"))).value
             #expect(post.length == 4 && post.method == "POST")
             #expect(!"\(try upstream.requests(to: mark))".contains("secret"))
         }
@@ -95,7 +95,8 @@ import Testing
         let upstream = try Upstream.shared
         let mark = token()
         try await withAgent { agent in
-            var request = GetEcho(upstream.url + "/digest?algorithm=\(algorithm)&\(mark)", .put, body: .string("text"))
+            var request = HTTPRequest.echo(
+                upstream.url + "/digest?algorithm=\(algorithm)&\(mark)", .put, body: .string("text"))
             request.authorization = .digest("ferry", "secret")
             for _ in 0..<5 {
                 let echo = try await agent.send(request).value
@@ -112,7 +113,7 @@ import Testing
         let mark = token()
         try await withAgent(configuration(Provider("wrong"))) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(upstream.url + "/digest?\(mark)"))
+                try await agent.send(HTTPRequest.to(upstream.url + "/digest?\(mark)"))
             }
             #expect(error?.code == .invalidStatusCode(401))
             let requests = try upstream.requests(to: mark)

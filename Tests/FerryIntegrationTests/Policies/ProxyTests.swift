@@ -21,7 +21,7 @@ import Testing
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         let mark = token()
         try await withAgent(configuration(through(squid))) { agent in
-            var request = GetEcho(nginx.url("/echo?\(mark)"), .post, body: .string("text"))
+            var request = HTTPRequest.echo(nginx.url("/echo?\(mark)"), .post, body: .string("text"))
             request.headers = ["X-One": "1"]
             let echo = try await agent.send(request).value
             #expect(echo.method == "POST" && echo.target == "/echo?\(mark)" && echo.length == 4)
@@ -41,7 +41,7 @@ import Testing
         try await withAgent(configuration) { agent in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for _ in 0..<100 {
-                    group.addTask { _ = try await agent.send(Get(nginx.url("/hello.txt"))) }
+                    group.addTask { _ = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt"))) }
                 }
                 try await group.waitForAll()
             }
@@ -55,7 +55,7 @@ import Testing
         let mark = token()
         let before = try await squid.log(":\(nginx.port(.tls))", count: 0).count
         try await withAgent(configuration(through(squid))) { agent in
-            var request = GetEcho(nginx.url("/echo?\(mark)", .tls))
+            var request = HTTPRequest.echo(nginx.url("/echo?\(mark)", .tls))
             request.headers = ["Authorization": "Bearer canary", "Cookie": "canary=1", "User-Agent": "canary"]
             for _ in 0..<3 {
                 let echo = try await agent.send(request).value
@@ -78,7 +78,7 @@ import Testing
         try await withAgent(configuration(through(squid))) { agent in
             for (site, code) in [(Nginx.Site.expired, RequestError.Code.tls(.expired)), (.wrongName, .tls(.hostname))] {
                 let error = await failure { () throws(RequestError) in
-                    try await agent.send(Get(nginx.url("/hello.txt", site)))
+                    try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", site)))
                 }
                 #expect(error?.code == code)
             }
@@ -91,7 +91,7 @@ import Testing
         let mark = token()
         for password in [nil, "wrong"] {
             try await withAgent(configuration(through(squid, .locked, password))) { agent in
-                var request = Full(nginx.url("/echo?\(mark)", site))
+                var request = HTTPRequest.to(nginx.url("/echo?\(mark)", site))
                 request.headers = ["Authorization": "Bearer canary"]
                 let error = await failure { () throws(RequestError) in try await agent.send(request) }
                 #expect(error?.code == .proxy(.authRequired), "\(error.map(String.init(describing:)) ?? "none")")
@@ -109,7 +109,7 @@ import Testing
         let target = site == .tls ? ":\(nginx.port(.tls))" : mark
         let before = try await squid.log(target, count: 0).count
         try await withAgent(configuration(through(squid, .locked, "secret"))) { agent in
-            let echo = try await agent.send(GetEcho(nginx.url("/echo?\(mark)", site))).value
+            let echo = try await agent.send(HTTPRequest.echo(nginx.url("/echo?\(mark)", site))).value
             #expect(echo["Proxy-Authorization"] == nil && echo["Authorization"] == nil)
         }
         let line = try #require(try await squid.log(target, count: before + 1).last)
@@ -121,11 +121,11 @@ import Testing
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         try await withAgent(configuration(through(squid))) { agent in
             let plain = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/hello.txt", .other)))
+                try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .other)))
             }
             #expect(plain?.code == .invalidStatusCode(403))
             let tunnel = await failure { () throws(RequestError) in
-                try await agent.send(Get("https://127.0.0.1:\(nginx.port(.other))/hello.txt"))
+                try await agent.send(HTTPRequest.to("https://127.0.0.1:\(nginx.port(.other))/hello.txt"))
             }
             #expect(tunnel?.code == .proxy(.refused) && tunnel?.mayHaveBeenProcessed == false)
         }
@@ -138,7 +138,7 @@ import Testing
         for proxy in [ProxyConfiguration.http("127.0.0.1", port: port), .socks5("127.0.0.1", port: port)] {
             try await withAgent(configuration(proxy)) { agent in
                 let error = await failure { () throws(RequestError) in
-                    try await agent.send(Get(nginx.url("/hello.txt", site)))
+                    try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", site)))
                 }
                 #expect(error?.code == .proxy(.unreachable))
             }
@@ -152,9 +152,9 @@ import Testing
         let proxy = through(squid).except("127.0.0.0/8", ".except.localhost")
         try await withAgent(configuration(proxy)) { agent in
             for host in ["127.0.0.1", "a.except.localhost"] {
-                try await agent.send(Get(nginx.url("/hello.txt?past-\(mark)", host: host)))
+                try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?past-\(mark)", host: host)))
             }
-            try await agent.send(Get(nginx.url("/hello.txt?through-\(mark)", host: "localhost")))
+            try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?through-\(mark)", host: "localhost")))
         }
         let lines = try await squid.log(mark, count: 1)
         #expect(lines.map(\.target) == [nginx.url("/hello.txt?through-\(mark)", host: "localhost")])
@@ -164,7 +164,7 @@ import Testing
     func redirected() async throws {
         let (nginx, squid) = try (Nginx.shared, Squid.shared)
         try await withAgent(configuration(.schemes(http: through(squid)))) { agent in
-            let reply = try await agent.send(Get(nginx.url("/to-https")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/to-https")))
             #expect(reply.text == "Hello, ferry" && reply.headers["Via"] == nil)
         }
     }
@@ -177,9 +177,9 @@ import Testing
             "http_proxy": squid.url(.locked, "ferry:secret"), "HTTPS_PROXY": squid.url(), "no_proxy": "localhost",
         ]
         try await withAgent(configuration(.environment(variables))) { agent in
-            try await agent.send(Get(nginx.url("/hello.txt?\(mark)")))
-            try await agent.send(Get(nginx.url("/hello.txt?\(mark)", host: "localhost")))
-            try await agent.send(Get(nginx.url("/hello.txt?\(mark)", .tls)))
+            try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)")))
+            try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", host: "localhost")))
+            try await agent.send(HTTPRequest.to(nginx.url("/hello.txt?\(mark)", .tls)))
         }
         let lines = try await squid.log(mark, count: 1)
         #expect(lines.count == 1 && lines.first?.proxyAuthorization != "-")
@@ -203,7 +203,7 @@ import Testing
             for body in [.string("text"), .file(folder.file("body")), .stream { Once() }, .multipart(form)]
                 as [RequestBody]
             {
-                let echo = try await agent.send(GetEcho(nginx.url("/echo", site), .put, body: body)).value
+                let echo = try await agent.send(HTTPRequest.echo(nginx.url("/echo", site), .put, body: body)).value
                 // The form has its lines around it.
                 #expect(echo.length == 4 || echo.length > 50)
                 #expect(echo["Proxy-Authorization"] == nil)

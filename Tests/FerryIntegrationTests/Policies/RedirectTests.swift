@@ -7,7 +7,7 @@ import Testing
     func becomesGet(status: Int) async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let reply = try await agent.send(GetEcho(nginx.url("/\(status)"), .post, body: .string("text")))
+            let reply = try await agent.send(HTTPRequest.echo(nginx.url("/\(status)"), .post, body: .string("text")))
             #expect(reply.value.method == "GET" && reply.value.length == 0)
             #expect(reply.value["Content-Type"] == nil && reply.value["Content-Length"] == nil)
             #expect(reply.redirects.map(\.status) == [status])
@@ -20,7 +20,7 @@ import Testing
         let nginx = try Nginx.shared
         let bytes = Nginx.pattern(1024 * 1024)
         try await withAgent { agent in
-            let reply = try await agent.send(GetEcho(nginx.url("/\(status)"), .post, body: .bytes(bytes)))
+            let reply = try await agent.send(HTTPRequest.echo(nginx.url("/\(status)"), .post, body: .bytes(bytes)))
             #expect(reply.value.method == "POST" && reply.value.sha256 == sha256(bytes))
             #expect(reply.redirects.map(\.status) == [status])
         }
@@ -31,7 +31,7 @@ import Testing
         let nginx = try Nginx.shared
         let mark = token()
         try await withAgent { agent in
-            var request = Full(nginx.url("/chain/1"))
+            var request = HTTPRequest.to(nginx.url("/chain/1"))
             request.headers = ["Cookie": mark]
             let reply = try await agent.send(request)
             #expect(reply.text == "Hello, ferry" && reply.url == nginx.url("/hello.txt"))
@@ -50,11 +50,11 @@ import Testing
     func loop() async throws {
         let nginx = try Nginx(.init(upstream: Upstream.shared.port))
         try await withAgent { agent in
-            var request = Full(nginx.url("/loop"))
+            var request = HTTPRequest.to(nginx.url("/loop"))
             request.redirectPolicy = .follow(upTo: 5)
             let error = await failure { () throws(RequestError) in try await agent.send(request) }
             #expect(error?.code == .tooManyRedirects)
-            try await agent.send(Get(nginx.url("/hello.txt")))
+            try await agent.send(HTTPRequest.to(nginx.url("/hello.txt")))
             #expect(try await nginx.log("hello", count: 1).count == 1)
             #expect(try await nginx.log("/loop", count: 6).count == 6)
         }
@@ -64,7 +64,7 @@ import Testing
     func secrets() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            var request = GetEcho(nginx.url("/to-other?\(token())"))
+            var request = HTTPRequest.echo(nginx.url("/to-other?\(token())"))
             request.headers = [
                 "Authorization": "Bearer canary", "Cookie": "canary=1", "X-Api-Key": "canary", "X-Plain": "kept",
             ]
@@ -84,7 +84,7 @@ import Testing
         let nginx = try Nginx.shared
         let mark = token()
         try await withAgent(.trusting) { agent in
-            var request = Full(nginx.url("/to-http?\(mark)", .tls))
+            var request = HTTPRequest.to(nginx.url("/to-http?\(mark)", .tls))
             request.headers = ["Cookie": "canary=1"]
             let error = await failure { () throws(RequestError) in try await agent.send(request) }
             #expect(error?.code == .redirectForbidden(.downgrade))
@@ -101,7 +101,7 @@ import Testing
     func upgrade() async throws {
         let nginx = try Nginx.shared
         try await withAgent(.trusting) { agent in
-            let reply = try await agent.send(Get(nginx.url("/to-https")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/to-https")))
             #expect(reply.text == "Hello, ferry" && reply.url == nginx.url("/hello.txt", .tls))
         }
     }
@@ -110,7 +110,9 @@ import Testing
     func scheme() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            let error = await failure { () throws(RequestError) in try await agent.send(Get(nginx.url("/to-file"))) }
+            let error = await failure { () throws(RequestError) in
+                try await agent.send(HTTPRequest.to(nginx.url("/to-file")))
+            }
             #expect(error?.code == .redirectForbidden(.scheme))
         }
     }
@@ -119,7 +121,7 @@ import Testing
     func notFollowed() async throws {
         let nginx = try Nginx.shared
         try await withAgent { agent in
-            var request = Full(nginx.url("/302"))
+            var request = HTTPRequest.to(nginx.url("/302"))
             request.redirectPolicy = RedirectPolicy.none
             request.statusValidation = .any
             let reply = try await agent.send(request)

@@ -16,7 +16,7 @@ import Testing
         let upstream = try Upstream.shared
         let mark = token()
         try await withAgent(configuration()) { agent in
-            let reply = try await agent.send(Get(upstream.url + "/flaky?id=\(mark)&fail=2"))
+            let reply = try await agent.send(HTTPRequest.to(upstream.url + "/flaky?id=\(mark)&fail=2"))
             #expect(reply.status == 200 && reply.attempts == 3)
             let requests = try upstream.requests(to: mark)
             #expect(requests.count == 3)
@@ -29,7 +29,7 @@ import Testing
         let mark = token()
         try await withAgent(configuration()) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(upstream.url + "/flaky?id=\(mark)&fail=9"))
+                try await agent.send(HTTPRequest.to(upstream.url + "/flaky?id=\(mark)&fail=9"))
             }
             #expect(error?.code == .invalidStatusCode(503) && error?.attempts == 3)
             let requests = try upstream.requests(to: mark)
@@ -43,7 +43,7 @@ import Testing
         let mark = token()
         try await withAgent { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(upstream.url + "/flaky?id=\(mark)&fail=1"))
+                try await agent.send(HTTPRequest.to(upstream.url + "/flaky?id=\(mark)&fail=1"))
             }
             #expect(error?.code == .invalidStatusCode(503))
             let requests = try upstream.requests(to: mark)
@@ -58,7 +58,7 @@ import Testing
         try await withAgent(configuration(.exponential(maxAttempts: 2, baseDelay: .milliseconds(1)))) { agent in
             let start = ContinuousClock.now
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/busy?\(mark)")))
+                try await agent.send(HTTPRequest.to(nginx.url("/busy?\(mark)")))
             }
             #expect(error?.code == .invalidStatusCode(503))
             #expect(ContinuousClock.now - start >= .seconds(1))
@@ -75,7 +75,7 @@ import Testing
         policy.maxRetryAfter = .seconds(5)
         try await withAgent(configuration(policy)) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(upstream.url + "/flaky?id=\(mark)&fail=9&after=6"))
+                try await agent.send(HTTPRequest.to(upstream.url + "/flaky?id=\(mark)&fail=9&after=6"))
             }
             #expect(error?.code == .invalidStatusCode(503))
             let requests = try upstream.requests(to: mark)
@@ -88,7 +88,7 @@ import Testing
         let upstream = try Upstream.shared
         let mark = token()
         try await withAgent(configuration()) { agent in
-            let reply = try await agent.send(Get(upstream.url + "/flaky?id=\(mark)&fail=2&after=\(value)"))
+            let reply = try await agent.send(HTTPRequest.to(upstream.url + "/flaky?id=\(mark)&fail=2&after=\(value)"))
             #expect(reply.attempts == 3)
         }
     }
@@ -100,12 +100,12 @@ import Testing
         try await withAgent(configuration()) { agent in
             let url = upstream.url + "/flaky?id=\(mark)&fail=1"
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Full(url, .post, body: .string("x")))
+                try await agent.send(HTTPRequest.to(url, .post, body: .string("x")))
             }
             #expect(error?.code == .invalidStatusCode(503))
             let requests = try upstream.requests(to: mark)
             #expect(requests.count == 1)
-            var request = GetEcho(upstream.url + "/flaky?id=\(mark)-key&fail=2", .post, body: .string("text"))
+            var request = HTTPRequest.echo(upstream.url + "/flaky?id=\(mark)-key&fail=2", .post, body: .string("text"))
             request.headers["Idempotency-Key"] = mark
             let reply = try await agent.send(request)
             #expect(reply.attempts == 3 && reply.value.length == 4)
@@ -118,7 +118,7 @@ import Testing
         let mark = token()
         try await withAgent(configuration()) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get(nginx.url("/private/secret.txt?\(mark)")))
+                try await agent.send(HTTPRequest.to(nginx.url("/private/secret.txt?\(mark)")))
             }
             #expect(error?.code == .invalidStatusCode(401) && error?.attempts == 1)
         }
@@ -129,7 +129,7 @@ import Testing
         let port = try freePorts(1)[0]
         try await withAgent(configuration(.exponential(maxAttempts: 50, baseDelay: .milliseconds(50), factor: 1))) {
             agent in
-            let run = Task { try await agent.send(Get("http://127.0.0.1:\(port)/")) }
+            let run = Task { try await agent.send(HTTPRequest.to("http://127.0.0.1:\(port)/")) }
             _ = try await eventually("a first attempt") { agent.statistics.finished > 0 ? true : nil }
             let (server, _) = try ServerProcess.start(ports: 0) { _, _ in
                 ["/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", String(port)]

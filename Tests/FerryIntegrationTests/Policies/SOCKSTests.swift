@@ -14,7 +14,7 @@ import Testing
         let (nginx, socks) = try (Nginx.shared, SOCKSProxy())
         try await withAgent(configuration(.socks5("127.0.0.1", port: socks.port))) { agent in
             for _ in 0..<3 {
-                let reply = try await agent.send(Get(nginx.url("/hello.txt", site, host: "localhost")))
+                let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", site, host: "localhost")))
                 #expect(reply.text == "Hello, ferry")
             }
         }
@@ -26,7 +26,7 @@ import Testing
         let (nginx, socks) = try (Nginx.shared, SOCKSProxy())
         let proxy = ProxyConfiguration.socks5("127.0.0.1", port: socks.port, resolvesNames: .local)
         try await withAgent(configuration(proxy)) { agent in
-            let reply = try await agent.send(Get(nginx.url("/hello.txt", host: "h1.localhost")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", host: "h1.localhost")))
             #expect(reply.text == "Hello, ferry")
         }
         #expect(try await socks.targets(count: 1) == ["127.0.0.1:\(nginx.port(.http))"])
@@ -37,7 +37,7 @@ import Testing
         let (nginx, socks) = try (Nginx.shared, SOCKSProxy(isLocked: true))
         let credential = Credential(user: "ferry", password: "secret")
         try await withAgent(configuration(.socks5("127.0.0.1", port: socks.port, credential: credential))) { agent in
-            let reply = try await agent.send(Get(nginx.url("/hello.txt")))
+            let reply = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt")))
             #expect(reply.text == "Hello, ferry")
         }
         let wrong = Credential(user: "ferry", password: "wrong")
@@ -45,7 +45,7 @@ import Testing
             let proxy = ProxyConfiguration.socks5("127.0.0.1", port: socks.port, credential: credential)
             try await withAgent(configuration(proxy)) { agent in
                 let error = await failure { () throws(RequestError) in
-                    try await agent.send(Get(nginx.url("/hello.txt")))
+                    try await agent.send(HTTPRequest.to(nginx.url("/hello.txt")))
                 }
                 #expect(error?.code.name == "proxy" && error?.mayHaveBeenProcessed == false)
             }
@@ -58,7 +58,7 @@ import Testing
         let port = try freePorts(1)[0]
         try await withAgent(configuration(.socks5("127.0.0.1", port: socks.port))) { agent in
             let error = await failure { () throws(RequestError) in
-                try await agent.send(Get("http://127.0.0.1:\(port)/"))
+                try await agent.send(HTTPRequest.to("http://127.0.0.1:\(port)/"))
             }
             #expect(error?.code.name == "proxy" && error?.mayHaveBeenProcessed == false)
         }

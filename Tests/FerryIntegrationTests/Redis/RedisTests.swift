@@ -134,7 +134,7 @@ import Testing
             configuration.cache?.memoryBytes = 0
             try await withNetworkAgent(configuration: configuration) { agent in
                 for _ in 0..<3 {
-                    let reply = try await agent.send(Stored(path: "/bytes/100000"))
+                    let reply = try await agent.send(stored("/bytes/100000"))
                     #expect(reply.response.bodyLength == 100_000 && !reply.isFromCache)
                 }
                 let statistics = await agent.cache.statistics
@@ -157,19 +157,19 @@ import Testing
             let (one, other) = (
                 NetworkAgent(configuration: configuration), NetworkAgent(configuration: configuration)
             )
-            try await one.send(Stored(path: "/hello"))
+            try await one.send(stored("/hello"))
             let _: Bool = try await eventually("a hit in memory") {
-                _ = try await other.send(Stored(path: "/hello"))
+                _ = try await other.send(stored("/hello"))
                 return await other.cache.statistics.memoryHits > 0 ? true : nil
             }
             #expect(server.requestCount == 1)
             if all {
                 #expect(await one.cache.removeAll())
             } else {
-                #expect(await one.cache.remove(Stored(path: "/hello")))
+                #expect(await one.cache.remove(stored("/hello")))
             }
             let _: Bool = try await eventually("a miss") {
-                let reply = try await other.send(Stored(path: "/hello"))
+                let reply = try await other.send(stored("/hello"))
                 return reply.isFromCache ? nil : true
             }
             #expect(server.requestCount == 2)
@@ -179,8 +179,9 @@ import Testing
     }
 }
 
-private struct Stored: Request {
-    typealias Value = Response
-    let path: String
-    var cachePolicy: CachePolicy { .timeToLive(.seconds(3600), write: .synchronous) }
+/// A request whose response is stored.
+private func stored(_ path: String) -> HTTPRequest<Response> {
+    var request = HTTPRequest(.get, path)
+    request.cachePolicy = .timeToLive(.seconds(3600), write: .synchronous)
+    return request
 }

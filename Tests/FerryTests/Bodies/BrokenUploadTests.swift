@@ -43,6 +43,27 @@ import Testing
         }
     }
 
+    @Test("R48: a compressed stream that throws midway", arguments: CompressedBodyTests.codings, lengths)
+    func compressed(coding: RequestBody.Coding, length: UInt64?) async throws {
+        let pieces = Pieces(
+            pieces: (0..<20).map { _ in (0..<100_000).map { _ in UInt8.random(in: 0...255) } }, failsAtEnd: true)
+        try await expectAborted {
+            .stream(length: length) { pieces }.compressed(coding)
+        } check: { error in
+            #expect(error.cause is Oops && error.message == "the stream of the body threw Oops")
+            #expect(error.bytesSent > 0)
+        }
+    }
+
+    /// Of what an encoder has not written yet nothing comes after it.
+    @Test(
+        "R48: a compressed stream that throws behind its last byte, or breaks its length", arguments: [nil, UInt64(5)])
+    func compressedAtTheEnd(length: UInt64?) async throws {
+        try await expectAborted {
+            .stream(length: length) { Pieces(pieces: [[1, 2, 3]], failsAtEnd: length == nil) }.compressed(.gzip)
+        }
+    }
+
     @Test("R48: a stream that throws at once breaks the upload", arguments: [nil, UInt64(10)])
     func atOnce(length: UInt64?) async throws {
         try await expectAborted {

@@ -85,6 +85,13 @@ import Testing
         }
     }
 
+    struct UploadLog: Request {
+        let file: String
+        var path: String { "/logs" }
+        var method: HTTPMethod { .post }
+        var body: RequestBody? { .file(file, contentType: "text/plain").compressed(.zstd) }
+    }
+
     private func send(_ file: String, by agent: NetworkAgent) async throws {
         try await agent.send(SendPhoto(file: file)) { progress in
             print(progress.bytesSent, progress.fraction ?? 0)

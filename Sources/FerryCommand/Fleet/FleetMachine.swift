@@ -1,0 +1,161 @@
+internal import Ferry
+internal import FerryMeasurement
+
+/// Decides what the coordinator does next, from what the workers say. Times are nanoseconds of the monotonic clock.
+struct FleetMachine: Sendable {
+    /// What a look at a worker's place has found.
+    enum Finding: Sendable {
+        case nothing
+        case beat(FleetBeat)
+        /// A value that is no message.
+        case damaged(String)
+    }
+
+    enum Action: Sendable {
+        /// To look again.
+        case wait
+        /// All have joined.
+        case start
+        /// To read the result of these workers, from 0 on.
+        case collect([Int])
+        /// To tell all to end what they do, and to look again.
+        case stop
+        /// All have ended.
+        case end
+        /// To tell all to end, and to fail with this text.
+        case fail(String)
+    }
+
+    private struct Worker {
+        var token: String?
+        var name = ""
+        var number: UInt64 = 0
+        /// When `number` was first seen.
+        var time: UInt64 = 0
+        var last: FleetFigures?
+        var end: FleetMember?
+        var figures: FleetFigures?
+    }
+
+    private enum Phase { case joining, running, stopping(until: UInt64) }
+
+    private var workers: [Worker]
+    private var phase = Phase.joining
+    private let joinBound: UInt64
+    private let joinTime: Duration
+    /// From the start on; `nil` where the load has no bound.
+    private let loadTime: UInt64?
+    private var loadBound = UInt64.max
+
+    /// A worker that has said nothing new for so long is lost.
+    static let patience: UInt64 = 10_000_000_000
+    /// What is on its way is cut off at once; what comes later is not waited for.
+    static let stopTime: UInt64 = 10_000_000_000
+
+    init(workers count: Int, joiningWithin time: Duration, loadTime: UInt64?, at now: UInt64) {
+        workers = Array(repeating: Worker(), count: count)
+        joinTime = time
+        joinBound = now + UInt64(max(0, time.microseconds)) * 1000
+        self.loadTime = loadTime
+    }
+
+    /// How many have joined.
+    var joined: Int { workers.count { $0.token != nil } }
+
+    /// What all are known to have measured; of those that have not ended, what they said last.
+    var figures: [BenchFigures] {
+        workers.compactMap { worker in (worker.figures ?? worker.last).map { BenchFigures($0) } }
+    }
+
+    var members: [FleetMember] { workers.compactMap(\.end) }
+
+    /// Takes in what was found at each place.
+    mutating func looked(_ findings: [Finding], at now: UInt64) -> Action {
+        switch phase {
+        case .joining: return join(findings, at: now)
+        case .running, .stopping: return watch(findings, at: now)
+        }
+    }
+
+    /// The load is to end before its time.
+    mutating func cancelled(at now: UInt64) -> Action {
+        switch phase {
+        case .joining: return .fail(FleetError.interrupted.description)
+        case .running:
+            phase = .stopping(until: now + Self.stopTime)
+            return .stop
+        case .stopping: return .wait
+        }
+    }
+
+    /// The result of a worker, or why it cannot be used.
+    mutating func received(_ result: Result<FleetResult, FleetError>, from index: Int) {
+        switch result {
+        case .success(let result):
+            workers[index].figures = result.figures
+            end(index, result.wasInterrupted ? .interrupted : .finished)
+        case .failure(let error): end(index, .lost, error.description)
+        }
+    }
+
+    private mutating func join(_ findings: [Finding], at now: UInt64) -> Action {
+        for (index, finding) in findings.enumerated() {
+            switch finding {
+            case .nothing: workers[index] = Worker()
+            case .damaged(let text): return .fail("worker \(index + 1): \(text)")
+            case .beat(let beat): workers[index] = Worker(token: beat.token, name: beat.name, time: now)
+            }
+        }
+        if joined == workers.count {
+            phase = .running
+            loadBound = loadTime.map { now + $0 } ?? .max
+            return .start
+        }
+        if now < joinBound { return .wait }
+        return .fail("\(joined) of \(workers.count) workers have joined within \(FailureText.text(joinTime))")
+    }
+
+    private mutating func watch(_ findings: [Finding], at now: UInt64) -> Action {
+        var done: [Int] = []
+        for (index, finding) in findings.enumerated() where workers[index].end == nil {
+            switch finding {
+            case .nothing: end(index, .lost, "its messages have ended")
+            case .damaged(let text): end(index, .lost, text)
+            case .beat(let beat) where beat.token != workers[index].token:
+                end(index, .lost, "another process has taken its place")
+            case .beat(let beat):
+                if beat.number != workers[index].number {
+                    (workers[index].number, workers[index].time) = (beat.number, now)
+                }
+                if let figures = beat.figures { workers[index].last = figures }
+                if beat.phase == .done {
+                    done.append(index)
+                } else if now >= workers[index].time + Self.patience {
+                    end(index, .lost, "it has said nothing for \(Self.patience / 1_000_000_000) s")
+                }
+            }
+        }
+        if !done.isEmpty { return .collect(done) }
+        if workers.allSatisfy({ $0.end != nil }) { return .end }
+        switch phase {
+        case .stopping(let bound) where now >= bound:
+            for index in workers.indices where workers[index].end == nil {
+                end(index, .lost, "it has not stopped")
+            }
+            return .end
+        case .running where now >= loadBound: return cancelled(at: now)
+        default: return .wait
+        }
+    }
+
+    private mutating func end(_ index: Int, _ outcome: FleetMember.Outcome, _ reason: String? = nil) {
+        let known = workers[index].figures ?? workers[index].last
+        workers[index].end = FleetMember(
+            name: workers[index].name, outcome: outcome,
+            requests: known.map { $0.totals.ok + $0.totals.failed } ?? 0, late: rounded(known?.late ?? 0, 3),
+            reason: reason)
+    }
+
+    /// The token of a worker that has joined.
+    func token(_ index: Int) -> String { workers[index].token ?? "" }
+}

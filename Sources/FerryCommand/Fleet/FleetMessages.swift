@@ -1,0 +1,205 @@
+internal import Ferry
+internal import FerryMeasurement
+internal import FoundationEssentials
+
+/// What the processes of a fleet tell each other: JSON whose size and values are bounded, as it comes from a server
+/// that others may write to.
+enum FleetMessage {
+    /// A message of another version is not understood.
+    static let version = 1
+    /// The most bytes of one message.
+    static let mostBytes = 32 << 20
+
+    static func bytes(_ value: some Encodable) throws(FleetError) -> [UInt8] {
+        guard let data = try? JSONEncoder().encode(value) else { throw FleetError("a message could not be encoded") }
+        if data.count > mostBytes { throw FleetError("a message has \(data.count) bytes (limit \(mostBytes))") }
+        return Array(data)
+    }
+
+    /// `what` is for the error.
+    static func reading<Value: Decodable>(
+        _ bytes: [UInt8], _ what: String, most: Int = mostBytes
+    ) throws(FleetError) -> Value {
+        if bytes.count > most { throw FleetError("\(what) has \(bytes.count) bytes (limit \(most))") }
+        do {
+            return try JSONDecoder().decode(Value.self, from: Data(bytes))
+        } catch {
+            throw FleetError("\(what) is not valid")
+        }
+    }
+}
+
+/// What the coordinator says last. It is set again every second, so that a coordinator that has died is noticed.
+struct FleetState: Codable, Sendable, Equatable {
+    enum Phase: String, Codable, Sendable { case joining, started, stopped }
+
+    var version = FleetMessage.version
+    /// Tells this run from others of the same name.
+    var run: String
+    var phase = Phase.joining
+    var workers: Int
+    /// When all begin, in microseconds of the store's clock.
+    var start: UInt64?
+    /// Why it was stopped.
+    var reason: String?
+
+    static let lifetime = Duration.seconds(10)
+
+    static func reading(_ bytes: [UInt8]) throws(FleetError) -> FleetState {
+        let what = "the coordinator's state"
+        let state: FleetState = try FleetMessage.reading(bytes, what, most: 4096)
+        guard state.version == FleetMessage.version else {
+            throw FleetError("\(what) has version \(state.version), and this ferry understands \(FleetMessage.version)")
+        }
+        let isRun =
+            (1...64).contains(state.run.count) && state.run.allSatisfy { $0.isASCII && $0.isHexDigit }
+        guard isRun, FleetShare.counts.contains(state.workers), (state.phase == .started) == (state.start != nil) else {
+            throw FleetError("\(what) is not valid")
+        }
+        return state
+    }
+}
+
+/// The load, as the coordinator's command line has it. Files are sent as what is in them: no path is opened that comes
+/// from elsewhere.
+struct FleetOrder: Codable, Sendable, Equatable {
+    struct Option: Codable, Sendable, Equatable {
+        var name: String
+        var value: String
+    }
+
+    struct Body: Codable, Sendable, Equatable {
+        var bytes: Data
+        var contentType: String
+    }
+
+    var url: String
+    var options: [Option]
+    var body: Body?
+    /// The text of a JSON Schema.
+    var schema: Data?
+
+    /// Those that say what is sent and how fast; their values name no files.
+    private static let load: Set = [
+        "concurrency", "rate", "duration", "requests", "warm-up", "connections", "loops", "request", "header",
+        "timeout", "status", "expect-sha256", "any-body", "max-redirects", "compressed", "no-compressed", "basic",
+        "digest", "bearer",
+    ]
+    /// Those that say the way there. A worker's own take their place.
+    private static let way: Set = [
+        EngineOption.name, "proxy", "no-proxy", "resolve", "address-selection", "connect-ahead", "keepalive-time",
+        "public-only", "http2", "max-streams", "tls-min", "pin", "insecure",
+    ]
+    /// Those of the way there that are of the machine: each worker has its own.
+    private static let local: Set = ["proxy-env", "unix-socket", "cacert", "cert", "key"]
+    /// Those that say what becomes of the figures, and those that are resolved here.
+    private static let own: Set = [
+        "fleet", "workers", "join-timeout", "json", "html", "baseline", "fail-if", "help", "data", "json-body",
+        "schema",
+    ]
+    private static let ofWorker: Set = ["join", "join-timeout", "json", "html", "help"]
+
+    private static let mostOptions = 1000
+
+    init(_ arguments: ParsedArguments) throws {
+        for name in arguments.options.map(\.name) where !Self.own.contains(name) {
+            if Self.local.contains(name) {
+                throw UsageError("--\(name) is of one machine: give it to each --join in place of --fleet")
+            }
+            if !Self.load.union(Self.way).contains(name) {
+                throw UsageError("--fleet and --\(name) exclude each other")
+            }
+        }
+        guard let url = arguments.operands.first else { throw UsageError("--fleet wants the URL of a server") }
+        self.url = try CommandURL.complete(url)
+        options = arguments.options.filter { !Self.own.contains($0.name) }.map {
+            Option(name: $0.name, value: $0.value)
+        }
+        if let held = try FetchBody.held(arguments) {
+            body = Body(bytes: Data(held.bytes), contentType: held.contentType)
+        }
+        schema = try arguments.last("schema").map { path throws(InputError) in Data(try InputFile.bytes(at: path)) }
+    }
+
+    /// What a worker's own command line may have beside `--join`.
+    static func check(ofWorker arguments: ParsedArguments) throws(UsageError) {
+        for name in arguments.options.map(\.name) where !ofWorker.union(way).union(local).contains(name) {
+            throw UsageError("--join and --\(name) exclude each other: the coordinator says it")
+        }
+        if let url = arguments.operands.first { throw UsageError("--join and a URL ('\(url)') exclude each other") }
+    }
+
+    /// The load as a worker carries it, with the options of its own. What makes no sense is the coordinator's fault.
+    func plan(with own: ParsedArguments) throws -> BenchPlan {
+        if options.count > Self.mostOptions { throw FleetError("the coordinator's order has too many options") }
+        if let other = options.first(where: { !Self.load.union(Self.way).contains($0.name) }) {
+            throw FleetError("the coordinator's order has the option '\(other.name)', which is not for workers")
+        }
+        let kept = options.filter { !own.has($0.name) }.map { (name: $0.name, value: $0.value) }
+        let arguments = ParsedArguments(
+            options: kept + own.options.filter { !Self.ofWorker.contains($0.name) }, operands: [url])
+        do {
+            var plan = try BenchPlan(arguments)
+            if let body {
+                plan.order.request.body = .bytes(Array(body.bytes), contentType: body.contentType)
+                if !options.contains(where: { $0.name == "request" }) { plan.order.request.method = .post }
+            }
+            if let schema { plan.order.request.jsonSchema = try SchemaFile.schema(of: schema, path: "the schema") }
+            try plan.order.check()
+            return plan
+        } catch let error as UsageError {
+            throw FleetError("the coordinator's order: \(error.message)")
+        } catch let error as InputError {
+            throw FleetError("the coordinator's order: \(error.message)")
+        }
+    }
+
+    static func reading(_ bytes: [UInt8]) throws(FleetError) -> FleetOrder {
+        try FleetMessage.reading(bytes, "the coordinator's order")
+    }
+}
+
+/// What a worker says every second, and last.
+struct FleetBeat: Codable, Sendable {
+    enum Phase: String, Codable, Sendable {
+        case joined, running
+        /// Its result is there.
+        case done
+    }
+
+    /// Tells this worker from another at the same place.
+    var token: String
+    /// Its machine and process, for people.
+    var name: String
+    /// Grows with each of them.
+    var number: UInt64 = 0
+    var phase = Phase.joined
+    /// What it has measured so far: what is known of it if it dies.
+    var figures: FleetFigures?
+
+    static let lifetime = Duration.seconds(6)
+
+    static func reading(_ bytes: [UInt8]) throws(FleetError) -> FleetBeat {
+        let beat: FleetBeat = try FleetMessage.reading(bytes, "its message", most: 1 << 20)
+        guard beat.token.utf8.count <= 64, beat.name.utf8.count <= 200, beat.number < 1 << 48,
+            beat.figures?.isSound != false
+        else { throw FleetError("its message is not valid") }
+        return beat
+    }
+}
+
+/// What a worker has measured.
+struct FleetResult: Codable, Sendable {
+    var token: String
+    var figures: FleetFigures
+    /// By ctrl-C at the worker, and not by the coordinator.
+    var wasInterrupted: Bool
+
+    static let lifetime = Duration.seconds(300)
+
+    static func reading(_ bytes: [UInt8], token: String) throws(FleetError) -> FleetResult {
+        let result: FleetResult = try FleetMessage.reading(bytes, "its result")
+        guard result.token == token, result.figures.isSound else { throw FleetError("its result is not valid") }
+        return result
+    }
+}

@@ -1,0 +1,127 @@
+internal import FerryCache
+internal import Glibc
+import Synchronization
+
+/// Sends one command at a time to Redis and blocks until the reply is there.
+///
+/// It connects when the first command is sent, and again after a fault. Every command ends within
+/// ``RedisConfiguration/connectTimeout`` and ``RedisConfiguration/timeout``; a reply is at most as large as
+/// ``RedisConfiguration/maxEntryBytes``. Commands from several threads wait for each other.
+package final class RedisClient: Sendable {
+    /// What Redis replied.
+    package indirect enum Reply: Sendable, Equatable {
+        case null
+        case status(String)
+        case integer(Int64)
+        case bytes([UInt8])
+        case array([Reply])
+    }
+
+    /// Why there is no reply.
+    package struct Fault: Error, CustomStringConvertible, Equatable {
+        /// One sentence without the password.
+        package let description: String
+        /// Whether it is Redis that replied so. Otherwise there is no connection, or no valid reply in time.
+        package var isReply = false
+    }
+
+    private let configuration: RedisConfiguration
+    private let connection = Mutex<RedisConnection?>(nil)
+
+    /// A client of this server. It is not connected yet.
+    package init(_ configuration: RedisConfiguration) { self.configuration = configuration }
+
+    /// Sends a command and waits for its reply. A reply that is an error is thrown.
+    package func perform(_ arguments: [[UInt8]]) throws(Fault) -> Reply {
+        let result = connection.withLock { connection in
+            Result { () throws(Fault) in try perform(arguments, over: &connection) }
+        }
+        return try result.get()
+    }
+
+    private func perform(_ arguments: [[UInt8]], over connection: inout RedisConnection?) throws(Fault) -> Reply {
+        let reply: RedisReply
+        do throws(RedisFault) {
+            if connection == nil { connection = try connect() }
+            guard let connection else { throw RedisFault(.other) }
+            reply = try exchange(arguments, over: connection)
+        } catch {
+            // Replies that are late would be those of other commands.
+            connection = nil
+            throw Fault(description: text(of: error))
+        }
+        if reply.kind == .error { throw Fault(description: "Redis replied: \(reply.text.prefix(200))", isReply: true) }
+        return Reply(reply)
+    }
+
+    private func connect() throws(RedisFault) -> RedisConnection {
+        let made = try RedisConnection(configuration)
+        for command in configuration.login {
+            let reply = try exchange(command, over: made)
+            if reply.kind == .error { throw RedisFault(reply) ?? RedisFault(.other) }
+        }
+        return made
+    }
+
+    private func exchange(_ arguments: [[UInt8]], over connection: RedisConnection) throws(RedisFault) -> RedisReply {
+        let end = monotonicTime() &+ configuration.timeout.nanoseconds
+        try connection.append(arguments)
+        var replies: [RedisReply] = []
+        while replies.isEmpty {
+            if connection.unsent > 0 { try Self.withoutPipeSignal(connection.send) }
+            let now = monotonicTime()
+            if now >= end { throw RedisFault(.timeout) }
+            let events = connection.unsent > 0 ? POLLIN | POLLOUT : POLLIN
+            var waited = pollfd(fd: connection.descriptor, events: Int16(events), revents: 0)
+            let ready = poll(&waited, 1, Int32(clamping: (end - now + 999_999) / 1_000_000))
+            if ready < 0 && errno != EINTR { throw RedisFault(.io) }
+            if ready > 0, waited.revents & ~Int16(POLLOUT) != 0 { try connection.receive { replies.append($0) } }
+        }
+        guard replies.count == 1 else { throw RedisFault(.damaged) }
+        return replies[0]
+    }
+
+    /// hiredis writes to a socket that may be closed, which must not end the process.
+    private static func withoutPipeSignal(_ body: () throws(RedisFault) -> Void) throws(RedisFault) {
+        var pipe = sigset_t()
+        var before = sigset_t()
+        sigemptyset(&pipe)
+        sigaddset(&pipe, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &pipe, &before)
+        defer {
+            if sigismember(&before, SIGPIPE) == 0 {
+                var none = timespec()
+                while sigtimedwait(&pipe, nil, &none) == SIGPIPE {}
+            }
+            pthread_sigmask(SIG_SETMASK, &before, nil)
+        }
+        try body()
+    }
+
+    private func text(of fault: RedisFault) -> String {
+        let place =
+            switch configuration.address {
+            case .host(let host, let port): "\(host):\(port)"
+            case .unixSocket(let path): path
+            }
+        switch fault.kind {
+        case .timeout: return "Redis at \(place) did not answer in time"
+        case .noPermission: return "Redis at \(place) refused the login"
+        case .damaged: return "Redis at \(place) sent an invalid or too large reply"
+        case .busy: return "Redis at \(place) is busy"
+        default: return "no connection to Redis at \(place)"
+        }
+    }
+}
+
+extension RedisClient.Reply {
+    fileprivate init(_ reply: RedisReply) {
+        switch reply.kind {
+        case .null: self = .null
+        case .status, .error: self = .status(reply.text)
+        case .integer: self = .integer(reply.integer)
+        case .bytes: self = .bytes(reply.bytes)
+        case .array: self = .array(reply.elements.map(Self.init))
+        }
+    }
+}

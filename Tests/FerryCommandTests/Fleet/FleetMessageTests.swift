@@ -1,0 +1,178 @@
+import Ferry
+import FerryMeasurement
+import FoundationEssentials
+import Testing
+
+@testable import FerryCommand
+
+/// What the processes of a fleet tell each other.
+@Suite struct FleetMessageTests {
+    private func parsed(_ line: String...) throws -> ParsedArguments {
+        try ParsedArguments(line, of: BenchCommand.allOptions)
+    }
+
+    private func sent(_ order: FleetOrder) throws -> FleetOrder { try FleetOrder.reading(FleetMessage.bytes(order)) }
+
+    @Test func aWorkerSendsTheRequestOfTheCoordinator() throws {
+        let file = try TemporaryFile(Array("{\"a\": 1}".utf8))
+        let order = try sent(
+            FleetOrder(
+                parsed(
+                    "h/x", "--fleet", "redis://r#n", "--workers", "3", "-c", "7", "-n", "100", "-H", "X-One: 1",
+                    "--json-body", "@\(file.path)", "--bearer", "t", "--max-redirects", "2", "--json", "--fail-if",
+                    "p99>1s")))
+        let plan = try order.plan(with: parsed("--join", "redis://r#n", "--json", "--http2"))
+        #expect(plan.order.request.path == "http://h/x" && plan.order.request.method == .post)
+        #expect(plan.order.request.headers["X-One"] == "1" && plan.order.request.authorization != nil)
+        #expect(plan.order.configuration.http2 == .negotiated && plan.verdict.thresholds.isEmpty)
+        let parts = (0..<3).map { plan.part(FleetShare(index: $0, count: 3)) }
+        #expect(parts.map(\.concurrency) == [3, 2, 2] && parts.map(\.requests) == [34, 33, 33])
+        #expect(parts.map(\.connections) == [3, 2, 2])
+        let rate = try FleetOrder(parsed("h", "-r", "900", "-z", "2", "--connections", "10")).plan(with: parsed())
+        let open = (0..<3).map { rate.part(FleetShare(index: $0, count: 3)) }
+        #expect(open.allSatisfy { $0.model == .open(rate: 900) } && open.map(\.connections) == [4, 3, 3])
+        #expect(open[1].order.configuration.limits.transfersPerHost == 3)
+        #expect(open[1].title == "open, 900 a second, part 2 of 3")
+    }
+
+    /// Nothing that comes from Redis opens a file of the worker, or writes one.
+    @Test(arguments: [
+        ("data", "@/etc/passwd"), ("json", "/tmp/x"), ("html", "/tmp/x"), ("cacert", "/etc/passwd"), ("key", "/x"),
+        ("schema", "/etc/passwd"), ("from-curl", "curl -d @/etc/passwd h"), ("plan", "/x"), ("cache-dir", "/tmp"),
+        ("unix-socket", "/x"), ("join", "redis://r#n"), ("no-such-option", "1"),
+    ]) func anOrderHasNoOptionsThatNameFiles(name: String, value: String) throws {
+        var order = try FleetOrder(parsed("http://h/"))
+        order.options.append(.init(name: name, value: value))
+        let fault = #expect(throws: FleetError.self) { try order.plan(with: parsed()) }
+        #expect(fault?.description.contains("'\(name)'") == true)
+    }
+
+    @Test func valuesOfAnOrderAreCheckedLikeThoseOfACommandLine() throws {
+        for (name, value) in [("concurrency", "0"), ("rate", "nan"), ("duration", "-1"), ("header", "none")] {
+            var order = try FleetOrder(parsed("http://h/"))
+            order.options.append(.init(name: name, value: value))
+            let fault = #expect(throws: FleetError.self) { try order.plan(with: parsed()) }
+            #expect(fault?.description.hasPrefix("the coordinator's order: --\(name)") == true)
+        }
+        var order = try FleetOrder(parsed("http://h/"))
+        order.url = "ftp://h/"
+        #expect(throws: FleetError.self) { try order.plan(with: parsed()) }
+        order.url = "http://h/"
+        order.options = Array(repeating: .init(name: "header", value: "A: b"), count: 1001)
+        #expect(throws: FleetError.self) { try order.plan(with: parsed()) }
+    }
+
+    @Test(arguments: [
+        (["h", "--fleet", "r#n"], "--fleet: no URL of Redis"),
+        (["h", "--fleet", "redis://u:canary@r/0"], "there is no #NAME"),
+        (["h", "--fleet", "redis://r#a b"], "--fleet: a name has 1 to 64 letters"),
+        (["h", "--fleet", "redis://r#n"], "--fleet wants --workers N"),
+        (["h", "--fleet", "redis://r#n", "--workers", "0"], "--workers wants a whole number"),
+        (["--fleet", "redis://r#n", "--workers", "2"], "--fleet wants the URL of a server"),
+        (["h", "--fleet", "redis://r#n", "--workers", "9", "-c", "8"], "-c 8 is less than --workers 9"),
+        (["h", "--fleet", "redis://r#n", "--workers", "9", "-r", "9", "-n", "5"], "-n 5 is less than --workers 9"),
+        (["h", "--fleet", "redis://r#n", "--workers", "2", "--cacert", "x"], "give it to each --join"),
+        (["h", "--fleet", "redis://r#n", "--workers", "2", "--compare", "urlsession"], "--compare exclude each other"),
+        (["h", "--fleet", "redis://r#n", "--workers", "2", "--from-curl", "curl h"], "--from-curl exclude each other"),
+        (["--join", "redis://r#n", "-c", "3"], "--join and --concurrency exclude each other"),
+        (["h", "--join", "redis://r#n"], "--join and a URL"),
+        (["h", "--workers", "3"], "--workers goes with --fleet"),
+        (["h", "--plan", "x", "--fleet", "redis://r#n"], "--plan and --fleet exclude each other"),
+    ]) func whatMakesNoSenseIsAUsageError(line: [String], message: String) throws {
+        let end = try FerryProgram.run(["bench"] + line)
+        #expect(end.code == 1 && end.output.contains(message), "\(end.output)")
+        #expect(!end.output.contains("canary"))
+    }
+
+    @Test(arguments: [
+        "", "{}", "[]", "\u{0}",
+        #"{"version":2,"run":"a","phase":"joining","workers":2}"#,
+        #"{"version":1,"run":"../x","phase":"joining","workers":2}"#,
+        #"{"version":1,"run":"","phase":"joining","workers":2}"#,
+        #"{"version":1,"run":"a","phase":"joining","workers":0}"#,
+        #"{"version":1,"run":"a","phase":"joining","workers":1001}"#,
+        #"{"version":1,"run":"a","phase":"started","workers":2}"#,
+        #"{"version":1,"run":"a","phase":"running","workers":2}"#,
+        #"{"version":1,"run":"a","phase":"joining","workers":2,"reason":"\#(String(repeating: "x", count: 5000))"}"#,
+    ]) func aStateThatIsNoneIsAnError(text: String) {
+        #expect(throws: FleetError.self) { try FleetState.reading(Array(text.utf8)) }
+    }
+
+    @Test func aStateOfAnotherVersionIsNamed() {
+        let text = #"{"version":2,"run":"a","phase":"joining","workers":2}"#
+        let fault = #expect(throws: FleetError.self) { try FleetState.reading(Array(text.utf8)) }
+        #expect(fault?.description == "the coordinator's state has version 2, and this ferry understands 1")
+    }
+
+    private static let lies: [@Sendable (inout FleetFigures) -> Void] = [
+        { $0.seconds = 1e-300 }, { $0.seconds = -1 }, { $0.machine = 2 }, { $0.process = -1 }, { $0.memory = -1 },
+        { $0.connections = .max }, { $0.late = 1e9 }, { $0.user = 1e30 }, { $0.totals.failed = 1 << 50 },
+        { $0.totals.bytes = .max }, { $0.totals.unsent = 1 }, { $0.totals.statuses = [-1: 1] },
+        { $0.totals.statuses = Dictionary(uniqueKeysWithValues: (0...1000).map { ($0, 1) }) },
+        { $0.totals.latencies.record(.max) }, { $0.date = Date(timeIntervalSince1970: 1e18) },
+        { $0.windows = [BenchWindow(start: 2, end: 1, latencies: Histogram(), failed: 0)] },
+        { $0.windows = [BenchWindow(start: 0, end: 1e-9, latencies: Histogram(), failed: 0)] },
+        { figures in
+            figures.windows = (0..<300).map {
+                BenchWindow(start: Double($0), end: Double($0 + 1), latencies: Histogram(), failed: 0)
+            }
+        },
+    ]
+
+    /// Each would overflow a sum or a figure of the report.
+    @Test(arguments: lies.indices) func figuresThatNobodyMeasuredAreRefused(index: Int) throws {
+        var figures = FleetFigures(BenchFigures(BenchTotals(), date: Date(timeIntervalSince1970: 1e9)))
+        figures.seconds = 10
+        let honest = FleetResult(token: "t", figures: figures, wasInterrupted: false)
+        _ = try FleetResult.reading(FleetMessage.bytes(honest), token: "t")
+        #expect(throws: FleetError.self) { try FleetResult.reading(FleetMessage.bytes(honest), token: "u") }
+        Self.lies[index](&figures)
+        let lie = FleetResult(token: "t", figures: figures, wasInterrupted: false)
+        #expect(throws: FleetError("its result is not valid")) {
+            try FleetResult.reading(FleetMessage.bytes(lie), token: "t")
+        }
+    }
+
+    @Test func whatIsTooLargeIsNotRead() {
+        #expect(throws: FleetError.self) { try FleetBeat.reading([UInt8](repeating: 0x20, count: 1 << 20 | 1)) }
+        #expect(throws: FleetError.self) {
+            try FleetMessage.bytes(String(repeating: "x", count: FleetMessage.mostBytes))
+        }
+    }
+
+    @Test func theRequestsOfAnOpenModelAreSharedOneByOne() {
+        let load = 20
+        let numbers = (0..<3).flatMap { worker in
+            (0..<2).flatMap { loop in stride(from: loop * 3 + worker, to: load, by: 6) }
+        }
+        #expect(numbers.sorted() == Array(0..<load))
+    }
+
+    @Test func windowsOfAllAreThoseOfTheCoarsest() {
+        func windows(_ ends: [Double], _ value: UInt64) -> [BenchWindow] {
+            var start = 0.0
+            return ends.map { end in
+                var latencies = Histogram()
+                latencies.record(value)
+                defer { start = end }
+                return BenchWindow(start: start, end: end, latencies: latencies, failed: 1)
+            }
+        }
+        let merged = BenchWindow.merged([windows([0.1, 0.2, 0.3, 0.4], 5), [], windows([0.21, 0.38], 9)])
+        #expect(merged.map(\.latencies.count) == [3, 3] && merged.map(\.failed) == [3, 3])
+        #expect(merged.map(\.end) == [0.21, 0.4] && BenchWindow.merged([[], []]).isEmpty)
+    }
+
+    @Test func aPartThatIsMissingFailsTheLoadWhateverTheConditionsSay() throws {
+        let verdict = BenchVerdict([try BenchThreshold("failed>99%")], baseline: nil)
+        var report = madeReport()
+        verdict.judge(&report)
+        for outcome in [FleetMember.Outcome.finished, .lost, .interrupted] {
+            report.fleet = [FleetMember(name: "a:<1>", outcome: outcome, requests: 7, late: 0)]
+            let ruling = BenchRuling(report, verdict, mustBeRight: false)
+            #expect(ruling.exitCode == (outcome == .finished ? .success : .transferFailed))
+            #expect(BenchTable(report).text.contains("\n  worker 1     a:<1>  7 requests, \(outcome.rawValue)\n"))
+            #expect(BenchPage(report, ruling).html.contains(">a:&lt;1&gt;</td>"))
+        }
+    }
+}
