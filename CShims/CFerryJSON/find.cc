@@ -19,20 +19,20 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "a string's length comes before its bytes in the first word");
 
-// Up to this number, keys are compared with one bit for each.
+// So many keys are compared with one bit for each.
 constexpr size_t few = 16;
 
-// Objects with more members are searched several times before their keys are
-// compared, which takes as long as a search.
+// Objects with more members are gone through some times before their keys are
+// compared, which takes as long.
 constexpr size_t most_compared = 64;
 constexpr uint32_t most_searches = 3;
 
-// The part of a string's first word that belongs to it, by its length: the
-// length, and up to four bytes.
+// What of the first word of a string belongs to it, by its length: that, and up
+// to four bytes.
 constexpr uint64_t masks[] = {0xffffffff, 0xffffffffff, 0xffffffffffff,
                               0xffffffffffffff, ~uint64_t(0)};
 
-// The length of a key and its first four bytes, which distinguish nearly all.
+// The length of a key and its first four bytes, which tell nearly all apart.
 uint64_t first_word(const uint8_t *string) noexcept {
   uint64_t word;
   memcpy(&word, string, sizeof word);
@@ -59,7 +59,7 @@ struct Wanted {
   }
 };
 
-// Whether the key at `index` also occurs before it.
+// Whether the key at `index` stands before it too.
 [[gnu::noinline]] bool stands_before(ferry_json_tape tape, size_t begin,
                                      size_t index) noexcept {
   size_t count;
@@ -70,8 +70,8 @@ struct Wanted {
   return false;
 }
 
-// The keys of an object with few members: one bit for each; if the bit is set,
-// all earlier keys are compared.
+// The keys of an object of few members: one bit for each, and if that is taken,
+// a look at all before.
 class FewKeys {
  public:
   FewKeys(ferry_json_tape tape, size_t index) noexcept
@@ -90,7 +90,7 @@ class FewKeys {
   uint64_t seen = 0;
 };
 
-// The keys of an object with up to `most_compared` members, in a table.
+// The keys of an object of up to `most_compared` members, in a table.
 class SomeKeys {
  public:
   SomeKeys(ferry_json_tape tape, size_t) noexcept : tape(tape) {}
@@ -108,7 +108,7 @@ class SomeKeys {
   }
 
  private:
-  // At least twice the number of keys.
+  // Twice as many as there are keys at most.
   static constexpr unsigned bits = 7;
   ferry_json_tape tape;
   uint32_t table[1 << bits] = {};
@@ -157,8 +157,8 @@ size_t find_first(ferry_json_tape tape, size_t begin, size_t end,
   return 0;
 }
 
-// Whether the keys of a large object differ. Without memory to determine it,
-// the result is false.
+// Whether the keys of a large object differ. Where there is no memory to find
+// out, they do not.
 bool all_differ(ferry_json_tape tape, size_t index, size_t end) noexcept {
   size_t size = 256;
   while (size < 2 * ferry_json_count(tape, index))

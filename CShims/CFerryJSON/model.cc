@@ -1,4 +1,4 @@
-// model.cc - whether an object has the same keys as another one.
+// model.cc - whether an object has the keys of another one.
 #include "model.h"
 
 #include <new>

@@ -9,9 +9,9 @@ import Glibc
 /// reports its progress to BASE, whose response says whether to continue. With RUNS it ends after that many.
 @main
 struct Probe {
-    private static func item(_ number: Int) -> HTTPRequest<String> {
+    private static func item(_ number: Int, _ policy: CachePolicy) -> HTTPRequest<String> {
         var request = HTTPRequest(.get, "/items/\(number)", as: String.self)
-        request.cachePolicy = .timeToLive(.seconds(3600))
+        request.cachePolicy = policy
         return request
     }
 
@@ -73,7 +73,7 @@ struct Probe {
             let number = (run &* 7 &+ Int(getpid())) % items
             figures[0] += 1
             do {
-                let reply = try await agent.send(item(number))
+                let reply = try await agent.send(item(number, policy))
                 if reply.isFromCache { figures[1] += 1 }
                 if reply.value != "item \(number)" { figures[3] += 1 }
             } catch {

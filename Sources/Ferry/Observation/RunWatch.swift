@@ -38,14 +38,16 @@ final class RunWatch: Sendable {
         onInformational: InformationalHandler? = nil, by core: AgentCore
     ) -> RunWatch? {
         let own = request.observers
-        if own.isEmpty && core.observers.isEmpty && core.tracer == nil && core.log == nil { return nil }
+        if own.isEmpty && core.observers.isEmpty && core.tracer == nil && core.log == nil && onInformational == nil {
+            return nil
+        }
         var log = core.log
         log?.sensitiveHeaders = core.builder.sensitiveHeaders(of: request)
         let info = RunInfo(request, url: url, number: number ?? core.nextNumber, in: group)
         let tracer = core.tracer
         let watch = RunWatch(
             own.isEmpty ? core.observers : core.observers + own, log, info, tracer: tracer,
-            sendsTrace: tracer != nil && request.propagatesTrace)
+            sendsTrace: tracer != nil && request.propagatesTrace, onInformational: onInformational)
         watch.willStart()
         return watch
     }

@@ -1,7 +1,6 @@
 import Dispatch
 import FerryCache
 import FerryTransport
-import Synchronization
 
 extension CacheStage {
     /// Whether a run can use a stored response.
