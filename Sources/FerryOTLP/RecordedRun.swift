@@ -39,12 +39,12 @@ struct RecordedRuns {
 
     var count: Int { runs.count - head }
 
-    /// Then they should not wait any longer.
+    /// Whether the queue is half full: then the runs should be exported soon.
     var isHalfFull: Bool { count >= half }
 
     private var half: Int { most / 2 + most % 2 }
 
-    /// Returns whether the runs have come to be half as many as there may be.
+    /// Returns whether the queue has just become half full.
     mutating func append(_ run: RecordedRun) -> Bool {
         if count >= most {
             dropped += 1

@@ -39,13 +39,13 @@ public struct RedisConfiguration: Sendable {
     /// useful. The default is a day.
     public var timeToLive: Duration = .seconds(86_400)
 
-    /// How long a process that fetches what is missing may keep the others from fetching it, too: they wait for it. The
-    /// default is `nil`: nobody waits, and each fetches for itself.
+    /// The maximum time for which a process that fetches a missing entry keeps others from fetching it, too. They wait
+    /// for it. The default is `nil`: nobody waits, and each process fetches itself.
     ///
-    /// It ends when the response is stored, or is not going to be. With `timeToLive`, responses that are never stored
-    /// are then fetched one after another: leave it where many are of that kind. With `http` a process remembers the
-    /// URLs whose responses the server forbids to store, and waits for nobody there. A stale response is validated by
-    /// each process.
+    /// A lease ends when the response is stored, or will not be stored. With `timeToLive`, responses that are never
+    /// stored are fetched one after another, so do not use a lease if there are many of them. With `http`, a process
+    /// remembers the URLs whose responses must not be stored, and does not wait for others there. Each process validates
+    /// stale responses itself.
     public var lease: Duration?
 
     /// Entries of at least so many bytes are compressed with zstd, where that makes them an eighth smaller. The default

@@ -34,7 +34,7 @@ final class AgentCore: TransferReceiver {
     let configuration: NetworkConfiguration
     let transport: any Transporting
     let builder: RequestBuilder
-    /// Of all runs, without tracers: those are asked for spans, and told of nothing else.
+    /// The observers of all runs, without tracers, which are only asked for spans.
     let observers: [any RequestObserver]
     /// The first observer that follows runs in a trace.
     let tracer: (any RunTracer)?

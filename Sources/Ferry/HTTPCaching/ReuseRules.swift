@@ -91,8 +91,8 @@ enum RangeRules {
         return .part(first..<min(count, (last ?? count) &+ 1))
     }
 
-    /// Whether the condition of an `If-Range` field holds (RFC 9110, 13.1.5): only the strong comparison will do. A
-    /// date has to be the same one, and is strong where the response was made at least a second after it (8.8.2.2).
+    /// Whether the condition of an `If-Range` field holds (RFC 9110, 13.1.5), by the strong comparison. A date must be
+    /// equal, and is strong if the response was generated at least a second after it (8.8.2.2).
     private static func holds(_ condition: String, _ stored: Headers) -> Bool {
         if condition.contains("\"") {
             guard let tag = Validators(stored).tag else { return false }

@@ -88,8 +88,8 @@ struct ArchiveLoad: Sendable {
     /// The entries, in the order of their times.
     let entries: [Entry]
 
-    /// Throws, with the number of the entry, the first being 1, what cannot be sent; if it `isPaced` also what cannot
-    /// be sent at its time.
+    /// Reads the file. Throws an error with the number of the entry, from 1, if a request is invalid or, with
+    /// `isPaced`, cannot be sent at its time.
     init(contentsOf path: String, _ order: BenchOrder, isPaced: Bool) throws {
         self.path = path
         let archive: HTTPArchive

@@ -82,7 +82,7 @@ struct BenchRun: Sendable {
             share: plan.share)
     }
 
-    /// Looks ten times a second until it is cancelled. All of a fleet look at the same times.
+    /// Samples the figures ten times a second until it is cancelled. All processes of a fleet sample at the same times.
     private func watch(
         _ recorder: BenchRecorder, since start: UInt64, _ display: BenchDisplay?, isWarmUp: Bool,
         _ look: @escaping @Sendable (BenchTotals, Double) -> Void

@@ -137,7 +137,7 @@ extension FetchCommand {
                 "max-redirects", value: "N", "Maximum number of redirects; 0 streams -d @- (10)"),
             CommandOption("retries", value: "N", "Maximum number of retries, made only when repeating is safe (0)"),
             CommandOption(
-                "max-body", value: "N", "Most bytes of the body (64 MiB with --json, --schema, a cache)"),
+                "max-body", value: "N", "Maximum body size (64 MiB with --json, --schema, a cache)"),
             CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
             CommandOption("connect-timeout", value: "S", "Seconds for the connection"),
             CommandOption("deadline", value: "S", "Seconds for everything, retries included"),

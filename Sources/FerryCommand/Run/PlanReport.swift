@@ -156,7 +156,7 @@ struct PlanTable {
     /// Those that there is room for.
     private let phases: [PlanPhase]
 
-    /// No line is longer than `columns`, unless a word is. Of fewer than 80 the shorter phases are left out.
+    /// No line is longer than `columns`, unless a word is. With fewer than 80 columns, the shorter phases are left out.
     init(_ report: PlanReport, columns: Int) {
         self.report = report
         self.columns = columns

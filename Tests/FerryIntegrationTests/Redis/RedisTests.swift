@@ -66,7 +66,7 @@ import Testing
         return Figures(end.output.split(whereSeparator: \.isWhitespace).compactMap { Int($0) })
     }
 
-    @Test("ten processes fetch what all of them need once", arguments: ["time", "http"])
+    @Test("ten processes fetch a response that all of them need once", arguments: ["time", "http"])
     func tenProcessesFetchOnce(policy: String) async throws {
         let redis = try RedisServer()
         let board = Board()
