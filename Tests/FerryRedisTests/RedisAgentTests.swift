@@ -10,12 +10,12 @@ import Testing
 
     private func page(
         _ path: String = "/page", _ policy: CachePolicy = .timeToLive(.seconds(60), write: .synchronous),
-        headers: Headers = Headers()
+        headers: Headers = Headers(), mode: CacheMode = .cacheElseNetwork
     ) -> HTTPRequest<String> {
         var request = HTTPRequest(.get, path, headers: headers, as: String.self)
         request.cachePolicy = policy
+        request.cacheMode = mode
         return request
-        var cacheMode = CacheMode.cacheElseNetwork
     }
 
     /// Without the cache in memory: every hit comes from Redis.
@@ -137,7 +137,7 @@ import Testing
             return .honest
         }
         let agent = agent(counting()) { $0.lease = .seconds(1000) }
-        let run = Task { try await agent.send(Page()) }
+        let run = Task { try await agent.send(page()) }
         while !server.commands.contains(where: { $0.contains("NX") }) { await Task.yield() }
         run.cancel()
         await #expect(throws: RequestError.self) { try await run.value }
@@ -155,9 +155,9 @@ import Testing
             request.number == 1 ? .response(body: "x") : .response(status: 500, headers: Headers(), body: "")
         }
         let agent = agent(stub) { $0.lease = .seconds(1000) }
-        let page = Page(
-            cachePolicy: .timeToLive(.microseconds(1), write: .synchronous),
-            cacheMode: .cacheElseNetwork(staleIfError: .seconds(1000)))
+        let page = page(
+            "/page", .timeToLive(.microseconds(1), write: .synchronous),
+            mode: .cacheElseNetwork(staleIfError: .seconds(1000)))
         #expect(try await agent.send(page).isFromCache == false)
         #expect(try await agent.send(page).isFromCache)
         #expect(stub.requests.count == 2 && server.count("EVAL") >= 1)
@@ -181,7 +181,7 @@ import Testing
         let stub = StubTransport { $0.url.hasSuffix("/blocking") ? .response() : .hold }
         let agent = agent(stub) { $0.lease = .seconds(1000) }
         let (end, ended) = AsyncStream.makeStream(of: RequestError.Code?.self)
-        let task = agent.start(Page()) { result in
+        let task = agent.start(page()) { result in
             switch result {
             case .success: ended.yield(nil)
             case .failure(let error): ended.yield(error.code)
