@@ -90,7 +90,7 @@ import Testing
                     #expect(fits)
                 } catch let error as JSONMismatch {
                     if kilobytes == 8192 {
-                        #expect(!fits && error.expected.contains("does not fit"))
+                        #expect(!fits && error.expected.contains("does not match"))
                     } else {
                         #expect(error.expected.contains("stack") || !fits)
                     }

@@ -50,7 +50,7 @@ struct PlanPlace: Sendable {
         let path = text[..<bar].filter { $0 != " " }
         words = path.split(separator: ".", omittingEmptySubsequences: false).map { String($0) }
         fallback = bar == text.endIndex ? nil : String(text[text.index(after: bar)...])
-        if words.contains("") { throw PlanFault("'{{\(text)}}' names nothing", at: origin) }
+        if words.contains("") { throw PlanFault("'{{\(text)}}' is an unknown name", at: origin) }
     }
 
     /// The name under which its value is looked up: a variable, a captured value, a request, or a reserved word.
