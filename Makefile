@@ -21,7 +21,7 @@ FAULTS = Fault|SlowPeer|RedirectSecret|StreamReader|StreamFlow|RetryAfter|RetryF
 FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|KilledDownload|DamageTests|ProcessTests|WatchingSecret|CacheOrder
 # What may differ with the engine: played on both.
 ENGINE = CFerryTests|FerryTransportTests|Fault|RaceTests|CancelTests|StreamReader|BrokenUpload|RepeatedRequest|DownloadTests|SegmentTests
-ENGINE := $(ENGINE)|DuplexTests|DuplexEndTests|UploadTrailerTests|InformationalTests
+ENGINE := $(ENGINE)|DuplexTests|DuplexEndTests|DuplexServerTests|UploadTrailerTests|InformationalTests
 # What may differ with the version of libcurl.
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2

@@ -39,6 +39,7 @@ enum {
   FERRY__LONG_BODY = 512 * 1024,
   FERRY__LATE = 65536, /* bytes of an answer that a reset overtook */
   FERRY__TRAILERS = 16384, /* bytes of a request's trailers */
+  FERRY__ROUSE_MS = 20, /* between two looks at a stream of HTTP/2 */
   FERRY__HELD_MS = 10, /* a turn that takes longer holds the loop */
   FERRY__GRACE_MS = 200, /* after it, for a deadline that passed meanwhile */
   FERRY__WRITE_MS = 100, /* for a write that is under way, at the end */
