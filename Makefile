@@ -21,7 +21,7 @@ FAULTS = Fault|SlowPeer|RedirectSecret|StreamReader|StreamFlow|RetryAfter|RetryF
 FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|KilledDownload|DamageTests|ProcessTests|WatchingSecret|CacheOrder
 # Suites that run on both engines, because the engine may make a difference.
 ENGINE = CFerryTests|FerryTransportTests|Fault|RaceTests|CancelTests|StreamReader|BrokenUpload|RepeatedRequest|DownloadTests|SegmentTests
-ENGINE := $(ENGINE)|DuplexTests|DuplexEndTests|UploadTrailerTests|InformationalTests
+ENGINE := $(ENGINE)|DuplexTests|DuplexEndTests|DuplexServerTests|UploadTrailerTests|InformationalTests
 # Suites for which the version of libcurl may make a difference.
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2

@@ -84,7 +84,7 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     if (!t->curl.head_held && !ferry__take_head(handle->loop, t))
       return 0;
   }
-  ferry__duplex_look(t, before);
+  ferry__duplex_look(t);
   return count;
 }
 
@@ -112,7 +112,7 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
     return withhold(t, bytes, count);
   if (!ferry__receive(handle->loop, t, bytes, count))
     return 0;
-  ferry__duplex_look(t, false);
+  ferry__duplex_look(t);
   return count;
 }
 

@@ -228,17 +228,14 @@ static ferry__fault unwatched(ferry__transfer *t) {
 
 static uint64_t look(ferry_loop *loop, ferry__transfer *t,
                      ferry__fault *fault) {
-  (void)loop;
   if (t->curl.unwatched && t->state == FERRY__RUNNING) {
     *fault = unwatched(t);
     return 0;
   }
   ferry__look_at_phase(t);
-  if (t->curl.trailed && t->state == FERRY__RUNNING)
-    ferry__reading_ended(t);
   if (t->curl.nudged)
     ferry__nudge(t);
-  return 0;
+  return ferry__duplex_rouse(loop, t);
 }
 
 static void figures(ferry_loop *loop, ferry__transfer *t) {

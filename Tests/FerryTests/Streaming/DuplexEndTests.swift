@@ -6,28 +6,13 @@ import Testing
 
 /// How exchanges end before both sides are done.
 @Suite(.timeLimit(.minutes(1))) struct DuplexEndTests {
-    private static let piece = [UInt8](repeating: 0x61, count: 64 * 1024)
-    private static let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-    private static let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: 1\r\n\r\n"
-
-    private static func writeOn(_ body: RequestBodyWriter, most: Int = .max) async throws {
+    static let piece = [UInt8](repeating: 0x61, count: 64 * 1024)
+    static func writeOn(_ body: RequestBodyWriter, most: Int = .max) async throws {
         var written = 0
         while written < most {
             try await body.write(piece)
             written += piece.count
         }
-    }
-
-    private func error(_ run: () async throws -> Void) async -> RequestError? {
-        do {
-            try await run()
-            Issue.record("it did not fail")
-        } catch let error as RequestError {
-            return error
-        } catch {
-            Issue.record("\(error)")
-        }
-        return nil
     }
 
     // MARK: By the closure
@@ -56,7 +41,6 @@ import Testing
             let wasWhole = isWhole.load(ordering: .relaxed)
             #expect(!wasWhole)
             watch.cancel()
-            server.stop()
         }
     }
 
@@ -72,7 +56,7 @@ import Testing
     }
 
     @Test func theRunEndsWithTheClosure() async throws {
-        let ends = Ends()
+        let ends = RunEnds()
         try await withExchanges({ $0.observers = [ends] }) { agent, _ in
             try await agent.exchange(DuplexTests.echo) { response, body in
                 try await body.write([1])
@@ -90,7 +74,7 @@ import Testing
             await #expect(throws: Oops.self) {
                 try await agent.exchange(DuplexTests.echo) { _, _ in throw Oops() }
             }
-            let error = await error {
+            let error = await failure {
                 try await agent.exchange(HTTPRequest(.post, "/status/404")) { response, body in
                     try body.finish()
                     _ = try await response.head
@@ -112,9 +96,13 @@ import Testing
 
     @Test(arguments: Point.allCases) func itIsCancelledAtAnyPoint(point: Point) async throws {
         try await withExchanges { agent, server in
-            server.script(path: "/silent", [.mark("there"), .stopReading])
+            server.script(path: "/silent", [.mark("there"), .wait("over"), .expectClose])
             server.script(
-                path: "/open", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .mark("there")])
+                path: "/open",
+                [
+                    .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .mark("there"), .wait("over"),
+                    .expectClose,
+                ])
             let task = Task {
                 let path = point == .beforeTheHead || point == .writing ? "/silent" : "/open"
                 try await agent.exchange(HTTPRequest(.post, path)) { response, body in
@@ -131,9 +119,8 @@ import Testing
             }
             try await server.waitForMark("there")
             task.cancel()
-            let error = await error { try await task.value }
+            let error = await failure { try await task.value }
             #expect(error?.code == .cancelled)
-            try await server.waitForOpenConnections(atMost: 0)
         }
     }
 
@@ -144,15 +131,15 @@ import Testing
                 try await agent.exchange(DuplexTests.echo) { response, _ in _ = try await response.head }
             }
             task.cancel()
-            #expect(await error { try await task.value }?.code == .cancelled)
+            #expect(await failure { try await task.value }?.code == .cancelled)
             #expect(server.requestCount == 0)
         }
     }
 
     @Test func aChildThatIsCancelledWhileItWritesEndsTheExchange() async throws {
         try await withExchanges { agent, server in
-            server.script(path: "/silent", [.mark("there"), .stopReading])
-            let error = await error {
+            server.script(path: "/silent", [.mark("there"), .wait("over"), .expectClose])
+            let error = await failure {
                 try await agent.exchange(HTTPRequest(.post, "/silent")) { response, body in
                     async let _: Void = Self.writeOn(body)
                     try await server.waitForMark("there")
@@ -161,155 +148,18 @@ import Testing
                 }
             }
             #expect(error?.code == .decoding)
-            try await server.waitForOpenConnections(atMost: 0)
         }
-    }
-
-    // MARK: By the server
-
-    @Test(arguments: [whole, chunked]) func theEndOfTheResponseIsSeenWhileTheRequestGoesOn(answer: String) async throws
-    {
-        try await withExchanges { agent, server in
-            server.script(path: "/x", [.expectBytes(3), .send(answer), .wait("go"), .close])
-            let error = await error {
-                try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
-                    try await body.write([1, 2, 3])
-                    let read = try await response.body
-                    #expect(try await read.collect(upTo: 10) == Data("ok".utf8))
-                    #expect(read.trailers["X-T"] == (answer == Self.whole ? nil : "1"))
-                    server.signal("go")
-                    try await Self.writeOn(body)
-                }
-            }
-            #expect(error?.code == .uploadStopped)
-            #expect(error?.response?.status == 200)
-        }
-    }
-
-    @Test(arguments: [whole, chunked]) func aClosureMayLeaveTheRestUnsent(answer: String) async throws {
-        let ends = Ends()
-        try await withExchanges({ $0.observers = [ends] }) { agent, server in
-            server.script(path: "/x", [.expectBytes(3), .send(answer)])
-            let text = try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
-                try await body.write([1, 2, 3])
-                return try await response.body.collect(upTo: 10)
-            }
-            #expect(text == Data("ok".utf8) && ends.all == ["finished 200"])
-            try await server.waitForOpenConnections(atMost: 0)
-        }
-    }
-
-    @Test func aServerThatReadsOnBehindItsResponseGetsAll() async throws {
-        try await withExchanges { agent, server in
-            server.script(path: "/x", [.send(Self.whole), .expectBody, .mark("whole"), .serve])
-            try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
-                #expect(try await response.body.collect(upTo: 10) == Data("ok".utf8))
-                try await Self.writeOn(body, most: 10_000_000)
-                try body.finish()
-            }
-            try await server.waitForMark("whole")
-            #expect(try await agent.send(Get("/hello")).status == 200)
-            #expect(server.connectionCount == 1, "the connection is kept")
-        }
-    }
-
-    @Test func anAcceptedRefusalStopsTheWriter() async throws {
-        try await withExchanges { agent, server in
-            let no = "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
-            server.script(path: "/x", [.expectBytes(3), .send(no)])
-            var request = Full(path: "/x")
-            request.method = .post
-            let refused = await error {
-                try await agent.exchange(request) { _, body in try await Self.writeOn(body) }
-            }
-            #expect(refused?.code == .invalidStatusCode(413))
-            #expect(refused?.response?.body == Array("no".utf8))
-            request.statusValidation = .any
-            let stopped = await error {
-                try await agent.exchange(request) { response, body in
-                    #expect(try await response.head.status == 413)
-                    try await Self.writeOn(body)
-                }
-            }
-            #expect(stopped?.code == .uploadStopped && stopped?.status == 413)
-        }
-    }
-
-    @Test func aLargeRefusalStopsTheWriterThoughNobodyReadsIt() async throws {
-        try await withExchanges { agent, server in
-            server.script(
-                path: "/x",
-                [
-                    .expectBytes(3), .send("HTTP/1.1 500 No\r\nContent-Length: 20000000\r\n\r\n"),
-                    .pattern(bytes: 20_000_000),
-                ])
-            var request = Full(path: "/x")
-            request.method = .post
-            request.statusValidation = .any
-            let error = await error {
-                try await agent.exchange(request) { _, body in try await Self.writeOn(body) }
-            }
-            #expect(error?.code == .uploadStopped && error?.status == 500)
-        }
-    }
-
-    @Test func aResetFailsBothSides() async throws {
-        try await withExchanges { agent, server in
-            server.script(
-                path: "/x",
-                [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .wait("go"), .reset])
-            let error = await error {
-                try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
-                    _ = try await response.head
-                    async let sent: Void = Self.writeOn(body)
-                    server.signal("go")
-                    let read = await self.error { _ = try await response.body.collect(upTo: 10) }
-                    #expect(read?.code == .connectionReset)
-                    try await sent
-                }
-            }
-            #expect(error?.code == .connectionReset)
-        }
-    }
-
-    @Test func aResponseThatIsCutShortIsAFault() async throws {
-        try await withExchanges { agent, server in
-            server.script(
-                path: "/x", [.expectBytes(8), .send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), .close])
-            let error = await error {
-                try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
-                    try await body.write([1, 2, 3])
-                    _ = try await response.body.collect(upTo: 10)
-                }
-            }
-            #expect(error?.code == .incompleteBody(expected: 9, got: 3))
-        }
-    }
-
-    @Test func noConnectionFailsBothSides() async throws {
-        let server = try LoopbackServer()
-        server.stop()
-        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
-        for writes in [true, false] {
-            let error = await error {
-                try await agent.exchange(DuplexTests.echo) { response, body in
-                    if writes { try await Self.writeOn(body) } else { _ = try await response.head }
-                }
-            }
-            #expect(error?.code == .connect(.refused))
-        }
-        await agent.shutdown()
     }
 
     // MARK: By time
 
     @Test func theDeadlineEndsAWriterThatNobodyReads() async throws {
         try await withExchanges { agent, server in
-            server.script(path: "/silent", [.stopReading])
+            server.script(path: "/silent", [.wait("over"), .expectClose])
             var request = HTTPRequest(.post, "/silent")
             request.deadline = .milliseconds(300)
             let written = Atomic(0)
-            let error = await error {
+            let error = await failure {
                 try await agent.exchange(request) { _, body in
                     while true {
                         try await body.write(Self.piece)
@@ -330,7 +180,7 @@ import Testing
                 [.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"), .pattern(bytes: 1_000_000_000)])
             var request = HTTPRequest(.post, "/much")
             request.deadline = .milliseconds(300)
-            let error = await error {
+            let error = await failure {
                 try await agent.exchange(request) { response, body in
                     _ = try await response.head
                     while true { try await body.write([1]) }
@@ -345,7 +195,7 @@ import Testing
         try await withExchanges({ $0.timeouts.idle = .milliseconds(200) }) { agent, server in
             server.script(
                 path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")])
-            let error = await error {
+            let error = await failure {
                 try await agent.exchange(HTTPRequest(.post, "/x")) { response, _ in
                     _ = try await response.body.collect(upTo: 10)
                 }
@@ -356,8 +206,8 @@ import Testing
 
     @Test func theShutdownEndsIt() async throws {
         try await withExchanges { agent, server in
-            server.script(path: "/silent", [.mark("there"), .stopReading])
-            async let ended = error {
+            server.script(path: "/silent", [.mark("there"), .wait("over"), .expectClose])
+            async let ended = failure {
                 try await agent.exchange(HTTPRequest(.post, "/silent")) { _, body in try await Self.writeOn(body) }
             }
             try await server.waitForMark("there")
@@ -368,10 +218,23 @@ import Testing
 }
 
 /// Notes how runs end.
-private final class Ends: RequestObserver {
+final class RunEnds: RequestObserver {
     private let outcomes = Mutex<[String]>([])
 
     var all: [String] { outcomes.withLock { $0 } }
 
     func didStop(_ run: RunInfo, _ outcome: RunOutcome) { outcomes.withLock { $0.append("\(outcome)") } }
+}
+
+/// The error that an exchange ends with.
+func failure(_ run: () async throws -> Void) async -> RequestError? {
+    do {
+        try await run()
+        Issue.record("it did not fail")
+    } catch let error as RequestError {
+        return error
+    } catch {
+        Issue.record("\(error)")
+    }
+    return nil
 }

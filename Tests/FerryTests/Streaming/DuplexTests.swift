@@ -239,5 +239,7 @@ func withExchanges(
     let agent = NetworkAgent(configuration: configuration)
     try await body(agent, server)
     await agent.shutdown(grace: .zero)
+    // Scripts that read nothing until then see the end.
+    server.signal("over")
     try await server.waitForOpenConnections(atMost: 0)
 }
