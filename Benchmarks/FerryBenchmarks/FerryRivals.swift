@@ -109,8 +109,8 @@ enum FerryRivals {
     }
 }
 
-/// The request that all rivals within Ferry send. It has a type of its own, as an `HTTPRequest` is larger and costs more
-/// to copy.
+/// The request that all rivals within Ferry send. It has a type of its own, as an `HTTPRequest` is larger and costs
+/// more to copy.
 struct Get: Request {
     let path: String
 }

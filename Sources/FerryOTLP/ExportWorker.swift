@@ -125,8 +125,8 @@ final class ExportWorker: Sendable {
         return timer
     }
 
-    /// Exports all spans that are waiting now. If an export fails, the rest waits for the next time. So do runs that end
-    /// meanwhile: under load there are always some, and this export, and metrics, would never be complete.
+    /// Exports all spans that are waiting now. If an export fails, the rest waits for the next time. So do runs that
+    /// end meanwhile: under load there are always some, and this export, and metrics, would never be complete.
     private func exportSpans() async {
         var left = state.withLock { state in
             state.isPending = false

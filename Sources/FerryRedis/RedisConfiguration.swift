@@ -44,8 +44,8 @@ public struct RedisConfiguration: Sendable {
     ///
     /// A lease ends when the response is stored, or will not be stored. With `timeToLive`, responses that are never
     /// stored are fetched one after another, so do not use a lease if there are many of them. With `http`, a process
-    /// remembers the URLs whose responses must not be stored, and does not wait for others there. Each process validates
-    /// stale responses itself.
+    /// remembers the URLs whose responses must not be stored, and does not wait for others there. Each process
+    /// validates stale responses itself.
     public var lease: Duration?
 
     /// Entries of at least so many bytes are compressed with zstd, where that makes them an eighth smaller. The default

@@ -116,7 +116,7 @@ void ferry__duplex_look(ferry__transfer *t) {
   if (!(t->flags & FERRY_DUPLEX) || !head->complete || t->curl.head_held)
     return;
   if (head->version >= 20 &&
-      (!t->timer_at || t->timer_at * FERRY__SLOT_MS > at))
+      (!t->entry.timer_at || t->entry.timer_at * FERRY__SLOT_MS > at))
     ferry__wheel_set(loop, t, at);
   if (!is_sending(t))
     return;
