@@ -116,8 +116,10 @@ final class RunningExchange: Sendable {
         state.withLock { $0.result = result }
         switch result {
         case .failure: writerBody.pipe.close()
-        // It came from no network, which takes nothing any more.
-        case .success: if carrier.run?.isWhole != false { writerBody.pipe.stop() }
+        case .success:
+            // A response that did not come from the network takes nothing.
+            if carrier.run?.isWhole != false { writerBody.pipe.stop() }
+            writerBody.commit()
         }
     }
 

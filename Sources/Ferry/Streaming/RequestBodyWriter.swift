@@ -50,6 +50,10 @@ final class WriterBody: PulledBody {
         /// The attempt that it belongs to.
         var attempt = 0
         var wasRead = false
+        /// The attempt has ended.
+        var isLeft = false
+        /// The head of the response was delivered: no other attempt follows.
+        var isCommitted = false
         var isFinished = false
         var trailers: [UInt8] = []
     }
@@ -68,6 +72,7 @@ final class WriterBody: PulledBody {
         let attempt = state.withLock { state -> Int? in
             if state.wasRead { return nil }
             state.attempt += 1
+            state.isLeft = false
             return state.attempt
         }
         guard let attempt else {
@@ -135,8 +140,22 @@ final class WriterBody: PulledBody {
 
     private func noteReading() { state.withLock { $0.wasRead = true } }
 
-    /// What an attempt has begun to read nobody else can send.
+    /// The attempt has ended. No other attempt can send what this one has begun to read.
     private func left(by attempt: Int) {
-        if state.withLock({ $0.attempt == attempt && $0.wasRead }) { pipe.close() }
+        let isOver = state.withLock { state in
+            if state.attempt != attempt { return false }
+            state.isLeft = true
+            return state.wasRead || state.isCommitted
+        }
+        if isOver { pipe.close() }
+    }
+
+    /// The response has arrived, so the attempt is the last one: when it ends, nothing reads the body any more.
+    func commit() {
+        let isOver = state.withLock { state in
+            state.isCommitted = true
+            return state.isLeft
+        }
+        if isOver { pipe.close() }
     }
 }

@@ -68,6 +68,7 @@ import Testing
             request.statusValidation = .any
             let stopped = await failure {
                 try await agent.exchange(request) { response, body in
+                    try await body.write([1, 2, 3])
                     #expect(try await response.head.status == 413)
                     try await DuplexEndTests.writeOn(body)
                 }
@@ -91,6 +92,23 @@ import Testing
                 try await agent.exchange(request) { _, body in try await DuplexEndTests.writeOn(body) }
             }
             #expect(error?.code == .uploadStopped && error?.status == 500)
+        }
+    }
+
+    @Test func aResetBeforeTheFirstByteFailsTheWriter() async throws {
+        try await withExchanges { agent, server in
+            server.script(
+                path: "/x",
+                [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .wait("go"), .reset])
+            let error = await failure {
+                try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
+                    let read = try await response.body
+                    server.signal("go")
+                    #expect(await failure { _ = try await read.collect(upTo: 10) }?.code == .connectionReset)
+                    try await DuplexEndTests.writeOn(body)
+                }
+            }
+            #expect(error?.code == .connectionReset)
         }
     }
 
