@@ -21,7 +21,7 @@ FAULTS = Fault|SlowPeer|RedirectSecret|StreamReader|StreamFlow|RetryAfter|RetryF
 FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|KilledDownload|DamageTests|ProcessTests|WatchingSecret|CacheOrder
 # Suites that run on both engines, because the engine may make a difference.
 ENGINE = CFerryTests|FerryTransportTests|Fault|RaceTests|CancelTests|StreamReader|BrokenUpload|RepeatedRequest|DownloadTests|SegmentTests
-ENGINE := $(ENGINE)|DuplexTests|DuplexEndTests|DuplexServerTests|UploadTrailerTests|InformationalTests
+ENGINE := $(ENGINE)|UploadTrailerTests|InformationalTests
 # Suites for which the version of libcurl may make a difference.
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
@@ -61,8 +61,7 @@ test-long: build ## Run repetitive tests with all their repetitions; make test r
 	@.ci/groups \
 	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCacheTests.*(DamageTests|ProcessTests)"' \
 	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"' \
-	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryTests.*(AddressSelectionTests|DuplexTests)"' \
-	    'FERRY_LONG_TESTS=1 FERRY_ENGINE=libcurl $$tests --filter "FerryTests.*DuplexTests"'
+	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryTests.*(AddressSelectionTests|DuplexTests)"'
 
 test-package: setup ## Build and run the examples in a copy outside the tree
 	@Tests/Examples/run

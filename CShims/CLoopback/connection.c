@@ -102,9 +102,11 @@ void lb__conn_run(lb_conn *c) {
     c->view_length = lb__buf_size(&c->in);
   }
   do {
-    c->again = false;
+    c->again = c->stalled = false;
     advance(c);
     if (!c->closing) lb__flush(c);
+    /* Output that was written at once is reported by no event. */
+    if (c->stalled && lb__buf_size(&c->out) < LB_INPUT_LIMIT) c->again = true;
   } while (c->again && !c->closing);
   if (!c->closing && is_over(c)) lb__conn_close(c);
   if (!c->closing) update_reading(c);

@@ -31,6 +31,7 @@ struct lb_conn {
   int body_mode;
   bool closing;
   bool reading;
+  bool stalled; /* input waits until there is less output */
   bool writing;       /* a uv_write is under way */
   bool running;
   bool again;

@@ -168,11 +168,13 @@ void lb__exchange_advance(lb_conn *c) {
     long length;
     if (c->phase == LB_PHASE_BODY) {
       /* Stop while the client does not read the echo. */
-      if (lb__buf_size(&c->out) >= LB_INPUT_LIMIT || !advance_body(c)) return;
+      c->stalled = lb__buf_size(&c->out) >= LB_INPUT_LIMIT;
+      if (c->stalled || !advance_body(c)) return;
       continue;
     }
     if (c->phase != LB_PHASE_HEAD || !c->view_length) return;
-    if (lb__buf_size(&c->out) >= LB_INPUT_LIMIT) return;
+    c->stalled = lb__buf_size(&c->out) >= LB_INPUT_LIMIT;
+    if (c->stalled) return;
     length = lb__head_parse(c->view, c->view_length, &c->server->parsed);
     if (!length) return;
     if (length < 0) refuse(c, (int)-length);

@@ -45,16 +45,16 @@ enum CacheLocation: Sendable {
         switch (arguments.last("cache-dir"), arguments.last("cache")) {
         case (nil, nil): return nil
         case (.some, .some):
-            throw UsageError("--cache-dir and --cache exclude each other: one names a folder, the other a Redis server")
+            throw UsageError("--cache-dir and --cache cannot be combined: one names a folder, the other a Redis server")
         case (let folder?, nil):
-            if folder.isEmpty { throw UsageError("--cache-dir wants a folder") }
+            if folder.isEmpty { throw UsageError("--cache-dir needs a folder") }
             self = .folder(folder)
         case (nil, let url?):
             do throws(RedisURLError) {
                 self = .redis(try RedisConfiguration(url: url))
             } catch {
                 // Not the URL itself: there may be a password in it.
-                throw UsageError("--cache wants redis://HOST[:PORT][/DATABASE] or unix:///PATH: \(error)")
+                throw UsageError("--cache needs redis://HOST[:PORT][/DATABASE] or unix:///PATH: \(error)")
             }
         }
     }
@@ -91,7 +91,7 @@ enum HTTPCacheOption {
     static func apply(_ arguments: ParsedArguments, to configuration: inout NetworkConfiguration) throws(UsageError) {
         let location = try CacheLocation(arguments)
         guard arguments.has("http-cache") else {
-            if location != nil { throw UsageError("--\(CacheLocation.name(arguments)) goes with --http-cache") }
+            if location != nil { throw UsageError("--\(CacheLocation.name(arguments)) requires --http-cache") }
             return
         }
         configuration.cachePolicy = .http(shared: try FetchCache.isShared(arguments.last("http-cache")))

@@ -14,6 +14,12 @@ extension CoreTests {
             }
         }
 
+        private static var native: CoreLoop.Options {
+            var options = CoreLoop.Options()
+            options.engine = FERRY_ENGINE_HTTP1
+            return options
+        }
+
         private func asks(_ text: String) -> @Sendable (UnsafeMutableRawBufferPointer) -> Int {
             { space in
                 space.copyBytes(from: Array(text.utf8).prefix(space.count))
@@ -54,8 +60,20 @@ extension CoreTests {
             }
         }
 
+        @Test(arguments: [FERRY_HTTP2_NEVER, FERRY_HTTP2_PRIOR_KNOWLEDGE]) func libcurlCarriesNone(
+            http2: Int
+        ) async throws {
+            var options = CoreLoop.Options()
+            options.engine = http2 == FERRY_HTTP2_NEVER ? FERRY_ENGINE_LIBCURL : FERRY_ENGINE_HTTP1
+            options.http2 = http2
+            let (core, server) = (try CoreLoop(options), try LoopbackServer())
+            let result = try await core.run(post(server, PullSource([1, 2, 3]), .duplex))
+            #expect(result.fault == CoreFault(FERRY_E_INVALID_REQUEST) && server.connectionCount == 0)
+            await expectCleanStop(core)
+        }
+
         @Test func theEndOfAResponseIsToldOnceBeforeThatOfTheRequest() async throws {
-            try await withCore { core, server in
+            try await withCore(Self.native) { core, server in
                 server.script(
                     path: "/x",
                     [
@@ -100,7 +118,7 @@ extension CoreTests {
         }
 
         @Test func silenceCountsWhileTheSourceHasNothing() async throws {
-            try await withCore { core, server in
+            try await withCore(Self.native) { core, server in
                 server.script(path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")])
                 var request = post(server, PullSource([1, 2, 3], pausesAt: 3), .duplex)
                 request.idle = 100

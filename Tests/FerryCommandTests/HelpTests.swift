@@ -108,7 +108,7 @@ import Testing
         #expect(warnings.code == 0 && warnings.output.isEmpty, "\(warnings.output)")
         let end = try ChildProcess(["/bin/sh", "-c", groff, file.path]).finish()
         let text = end.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        #expect(text.contains("--cache-mode MODE else-network, reload or only (else-network)"))
+        #expect(text.contains("--cache-mode MODE How to use the cache: else-network, reload or only (else-network)"))
         #expect(text.contains("-H, --header 'N: V'"))
         #expect(text.contains("130 interrupted"))
     }

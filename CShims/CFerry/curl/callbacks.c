@@ -84,7 +84,6 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     if (!t->curl.head_held && !ferry__take_head(handle->loop, t))
       return 0;
   }
-  ferry__duplex_look(t);
   return count;
 }
 
@@ -110,10 +109,7 @@ size_t ferry__on_write(char *bytes, size_t size, size_t count, void *data) {
     return withhold(t, bytes, count);
   if (t->max_rate && !ferry__pace_take(handle->loop, t, count))
     return withhold(t, bytes, count);
-  if (!ferry__receive(handle->loop, t, bytes, count))
-    return 0;
-  ferry__duplex_look(t);
-  return count;
+  return ferry__receive(handle->loop, t, bytes, count) ? count : 0;
 }
 
 size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {

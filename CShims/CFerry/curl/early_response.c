@@ -104,45 +104,6 @@ void ferry__reading_ended(ferry__transfer *t) {
   t->receiving = FERRY__RECEIVE_COMPLETE;
   if (t->source == FERRY__SOURCE_PAUSED)
     look_soon(t);
-  ferry__tell_answered(t->handle->loop, t);
-}
-
-/* Over HTTP/2 libcurl does not know that it has read all before the stream is
- * closed on both sides. The length says so. */
-void ferry__duplex_look(ferry__transfer *t) {
-  const ferry__head *head = t->head;
-  ferry_loop *loop = t->handle->loop;
-  uint64_t at = ferry__now(loop) + FERRY__ROUSE_MS;
-  if (!(t->flags & FERRY_DUPLEX) || !head->complete || t->curl.head_held)
-    return;
-  if (head->version >= 20 &&
-      (!t->entry.timer_at || t->entry.timer_at * FERRY__SLOT_MS > at))
-    ferry__wheel_set(loop, t, at);
-  if (!is_sending(t))
-    return;
-  if (!ferry__has_body(t) ||
-      (head->content_length > 0 &&
-       t->result.body_received == (uint64_t)head->content_length))
-    ferry__reading_ended(t);
-}
-
-/* A stream that is closed by what is sent wakes nobody in libcurl 7.88, when
- * its response has ended before: it is looked at now and then. */
-uint64_t ferry__duplex_rouse(ferry_loop *loop, ferry__transfer *t) {
-  if (!(t->flags & FERRY_DUPLEX) || t->state != FERRY__RUNNING ||
-      !t->head->complete || t->head->version < 20)
-    return 0;
-  uint64_t at = t->curl.roused_ms + FERRY__ROUSE_MS;
-  if (ferry__now(loop) < at)
-    return at;
-  t->curl.roused_ms = ferry__now(loop);
-  if (t->source == FERRY__SOURCE_PAUSED)
-    t->source = FERRY__SOURCE_DRY; /* it is not asked for that */
-  curl_easy_pause(t->handle->easy,
-                  t->curl.withheld ? CURLPAUSE_RECV : CURLPAUSE_CONT);
-  t->handle->shard->due = 1;
-  ferry__shard_touch(t->handle->shard);
-  return t->curl.roused_ms + FERRY__ROUSE_MS;
 }
 
 void ferry__head_ended(ferry__transfer *t) {

@@ -13,6 +13,11 @@ static ferry__fault refuse(const ferry_loop *loop, ferry__transfer *t) {
   char words[512] = "libcurl cannot open connections ahead";
   ferry__fault fault = {FERRY_E_INVALID_REQUEST, FERRY_D_NONE};
   const char *path = t->host->local;
+  if (t->flags & FERRY_DUPLEX) {
+    /* It cannot tell whether the response is complete before the request is. */
+    t->words = strdup("libcurl carries no full duplex exchanges");
+    return fault;
+  }
   if ((t->flags & FERRY_TRAILERS) && !path &&
       loop->options.http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE) {
     t->words = strdup("libcurl sends no trailers over HTTP/2");
@@ -103,7 +108,6 @@ static void resume(ferry_loop *loop, ferry__transfer *t) {
     }
     if (t->curl.kept || (t->decoder && t->decoder->held))
       return; /* paused again */
-    ferry__tell_answered(loop, t);
   }
   if (t->state == FERRY__RUNNING)
     go_on(loop, t);
@@ -228,6 +232,7 @@ static ferry__fault unwatched(ferry__transfer *t) {
 
 static uint64_t look(ferry_loop *loop, ferry__transfer *t,
                      ferry__fault *fault) {
+  (void)loop;
   if (t->curl.unwatched && t->state == FERRY__RUNNING) {
     *fault = unwatched(t);
     return 0;
@@ -235,7 +240,7 @@ static uint64_t look(ferry_loop *loop, ferry__transfer *t,
   ferry__look_at_phase(t);
   if (t->curl.nudged)
     ferry__nudge(t);
-  return ferry__duplex_rouse(loop, t);
+  return 0;
 }
 
 static void figures(ferry_loop *loop, ferry__transfer *t) {

@@ -171,10 +171,6 @@ void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
 bool ferry__is_answered(const ferry__transfer *transfer);
 /* libcurl will read no more from an HTTP/1 connection. */
 void ferry__reading_ended(ferry__transfer *transfer);
-/* FERRY_DUPLEX: something of the response has come. */
-void ferry__duplex_look(ferry__transfer *transfer);
-/* Likewise, now and then over HTTP/2; returns when to do so again, 0 = never. */
-uint64_t ferry__duplex_rouse(ferry_loop *loop, ferry__transfer *transfer);
 /* The final head has arrived. */
 void ferry__head_ended(ferry__transfer *transfer);
 /* The response is complete, and nothing more can be had from its source or the

@@ -15,7 +15,7 @@ bool ferry__http1_carries(const ferry_loop *loop, const ferry__transfer *t) {
   if (!t->host->local &&
       (o->jar || o->http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE ||
        (o->http2 == FERRY_HTTP2_NEGOTIATED && t->host->secure &&
-        !(t->flags & FERRY_TRAILERS))))
+        !(t->flags & (FERRY_TRAILERS | FERRY_DUPLEX)))))
     return false;
   if (!x)
     return true;

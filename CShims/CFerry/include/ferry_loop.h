@@ -96,8 +96,7 @@ typedef struct ferry_options {
                                      size_t length);
   /* The response is whole, and its body was delivered; the request is still
    * being sent. `so_far` has its trailers, too, and lives until this returns.
-   * Only with FERRY_DUPLEX, once at most. Of a response over HTTP/2 without
-   * Content-Length libcurl does not tell before the request has ended. */
+   * Only with FERRY_DUPLEX, at most once. */
   void (*_Nullable on_answered)(void *_Nullable context, uint64_t id,
                                 const ferry_result *_Nonnull so_far);
   /* A part of a streamed body, which is always consumed whole. FERRY_PAUSE: no

@@ -49,8 +49,10 @@ enum {
    * FERRY_E_INVALID_REQUEST. See ferry_request.connections. */
   FERRY_CONNECT = 1u << 6,
   /* The response is read while the request is sent, and either may end first:
-   * on_answered tells when it is whole and the request is not. idle_ms counts
-   * while the source has nothing to give, too. */
+   * on_answered reports a complete response to an incomplete request. idle_ms
+   * also counts while the source has nothing to give. Only the native engine
+   * carries it: with FERRY_HTTP2_NEGOTIATED over HTTP/1.1, and where libcurl
+   * would have to, it is FERRY_E_INVALID_REQUEST. */
   FERRY_DUPLEX = 1u << 7,
   /* Fields follow a body of FERRY_BODY_PULL and FERRY_UNKNOWN_LENGTH:
    * on_trailers is asked for them at its end. Sent over HTTP/1.1 only, as

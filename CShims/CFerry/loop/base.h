@@ -45,7 +45,6 @@ enum {
   FERRY__LONG_BODY = 512 * 1024,
   FERRY__LATE = 65536, /* bytes of a response that was overtaken by a reset */
   FERRY__TRAILERS = 16384, /* bytes of a request's trailers */
-  FERRY__ROUSE_MS = 20, /* between two looks at a stream of HTTP/2 */
   FERRY__HELD_MS = 10, /* a turn longer than this counts as held */
   FERRY__GRACE_MS = 200, /* after a held turn, for a deadline that passed
                           * meanwhile */

@@ -177,7 +177,6 @@ typedef struct ferry__carried {
   bool untouched; /* the server has not processed its stream */
   bool reached;   /* the server may have processed an earlier attempt */
   bool again;     /* nothing was sent: the transfer must start again */
-  uint64_t roused_ms; /* FERRY_DUPLEX over HTTP/2: when it last was */
 } ferry__carried;
 
 struct ferry__transfer {

@@ -22,6 +22,8 @@ extension NetworkAgent {
     /// until the server closes the connection; from then on ``RequestBodyWriter/write(_:)`` throws `uploadStopped`. It
     /// also does so behind a status of 300 or more. The idle timeout counts when neither side sends anything.
     ///
+    /// An exchange uses HTTP/1.1 and Ferry's own engine. One that only libcurl could carry fails with `invalidRequest`.
+    ///
     /// The request must have no body of its own. Redirects, retries, adapters and credentials work as for
     /// ``stream(_:onInformational:)`` as long as no byte of the body has left; after that they are `bodyNotReplayable`.
     /// `trailers` names the fields that ``RequestBodyWriter/finish(trailers:)`` may send: see

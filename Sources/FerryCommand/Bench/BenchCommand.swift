@@ -100,7 +100,7 @@ enum BenchCommand: Subcommand {
         if arguments.has("join") { return try await FleetBench.join(arguments) }
         if arguments.has("fleet") { return try await FleetBench.coordinate(arguments) }
         for name in ["workers", "join-timeout"] where arguments.has(name) {
-            throw UsageError("--\(name) goes with --fleet")
+            throw UsageError("--\(name) requires --fleet")
         }
         if arguments.has("unpaced") { throw UsageError("--unpaced requires --har") }
         for name in ["base", "var"] where arguments.has(name) { throw UsageError("--\(name) requires --plan") }

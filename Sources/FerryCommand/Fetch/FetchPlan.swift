@@ -217,7 +217,7 @@ struct FetchCache: Sendable {
         }
         guard let location = try CacheLocation(arguments) else {
             for name in ["cache-ttl", "http-cache", "cache-version", "cache-mode"] where arguments.has(name) {
-                throw UsageError("--\(name) goes with --cache-dir or --cache")
+                throw UsageError("--\(name) requires --cache-dir or --cache")
             }
             return nil
         }
@@ -231,7 +231,7 @@ struct FetchCache: Sendable {
             return
         }
         guard let time else {
-            throw UsageError("--\(CacheLocation.name(arguments)) goes with --cache-ttl or --http-cache")
+            throw UsageError("--\(CacheLocation.name(arguments)) requires --cache-ttl or --http-cache")
         }
         policy = .timeToLive(time, version: version ?? 0)
     }

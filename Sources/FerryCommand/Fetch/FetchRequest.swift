@@ -74,11 +74,11 @@ enum CompressionOption {
 
     static func apply(_ arguments: ParsedArguments, to body: RequestBody?) throws(UsageError) -> RequestBody? {
         guard let word = arguments.last("compress-body") else { return body }
-        guard let body else { throw UsageError("--compress-body goes with a body, and none is given") }
+        guard let body else { throw UsageError("--compress-body requires a body") }
         switch word {
         case "gzip": return body.compressed(.gzip)
         case "zstd": return body.compressed(.zstd)
-        default: throw UsageError("--compress-body wants gzip or zstd, not '\(word)'")
+        default: throw UsageError("--compress-body must be gzip or zstd, not '\(word)'")
         }
     }
 }
@@ -100,7 +100,7 @@ enum FetchBody {
     /// The same of `-d` and `--json-body`, read to its end.
     static func held(_ arguments: ParsedArguments) throws -> (bytes: [UInt8], contentType: String)? {
         if arguments.has("data") && arguments.has("json-body") {
-            throw UsageError("--data and --json-body exclude each other")
+            throw UsageError("--data and --json-body cannot be combined")
         }
         if let value = arguments.last("json-body") { return (try jsonBytes(value), "application/json") }
         return arguments.has("data") ? (try dataBytes(arguments.all("data")), formType) : nil

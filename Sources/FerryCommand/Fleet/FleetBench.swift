@@ -7,10 +7,10 @@ internal import Synchronization
 /// `ferry bench --fleet` and `--join`: one load by several processes.
 enum FleetBench {
     static func coordinate(_ arguments: ParsedArguments) async throws -> ExitCode {
-        if arguments.has("compare") { throw UsageError("--fleet and --compare exclude each other") }
+        if arguments.has("compare") { throw UsageError("--fleet and --compare cannot be combined") }
         let address = try FleetAddress(arguments.last("fleet") ?? "", option: "fleet")
         guard let workers = try arguments.integer("workers", in: FleetShare.counts) else {
-            throw UsageError("--fleet wants --workers N")
+            throw UsageError("--fleet requires --workers N")
         }
         let joinTime = try arguments.seconds("join-timeout") ?? .seconds(60)
         let order = try FleetOrder(arguments)

@@ -104,13 +104,13 @@ struct FleetOrder: Codable, Sendable, Equatable {
     init(_ arguments: ParsedArguments) throws {
         for name in arguments.options.map(\.name) where !Self.own.contains(name) {
             if Self.local.contains(name) {
-                throw UsageError("--\(name) is of one machine: give it to each --join in place of --fleet")
+                throw UsageError("--\(name) names a file of one machine: give it to each --join instead of --fleet")
             }
             if !Self.load.union(Self.way).contains(name) {
-                throw UsageError("--fleet and --\(name) exclude each other")
+                throw UsageError("--fleet and --\(name) cannot be combined")
             }
         }
-        guard let url = arguments.operands.first else { throw UsageError("--fleet wants the URL of a server") }
+        guard let url = arguments.operands.first else { throw UsageError("--fleet requires the URL of a server") }
         self.url = try CommandURL.complete(url)
         options = arguments.options.filter { !Self.own.contains($0.name) }.map {
             Option(name: $0.name, value: $0.value)
@@ -124,9 +124,9 @@ struct FleetOrder: Codable, Sendable, Equatable {
     /// What a worker's own command line may have beside `--join`.
     static func check(ofWorker arguments: ParsedArguments) throws(UsageError) {
         for name in arguments.options.map(\.name) where !ofWorker.union(way).union(local).contains(name) {
-            throw UsageError("--join and --\(name) exclude each other: the coordinator says it")
+            throw UsageError("--join and --\(name) cannot be combined: the coordinator sets it")
         }
-        if let url = arguments.operands.first { throw UsageError("--join and a URL ('\(url)') exclude each other") }
+        if let url = arguments.operands.first { throw UsageError("--join and a URL ('\(url)') cannot be combined") }
     }
 
     /// The load as a worker carries it, with the options of its own. What makes no sense is the coordinator's fault.

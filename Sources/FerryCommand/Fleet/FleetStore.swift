@@ -41,7 +41,7 @@ struct FleetAddress: Sendable {
     /// `option` is for the message. The URL is not quoted in it, as there may be a password in it.
     init(_ text: String, option: String) throws(UsageError) {
         guard let hash = text.lastIndex(of: "#") else {
-            throw UsageError("--\(option) wants redis://HOST[:PORT][/DATABASE]#NAME, and there is no #NAME")
+            throw UsageError("--\(option) needs redis://HOST[:PORT][/DATABASE]#NAME, and there is no #NAME")
         }
         name = String(text[text.index(after: hash)...])
         let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-_.".contains($0)) }

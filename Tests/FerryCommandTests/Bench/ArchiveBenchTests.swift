@@ -84,7 +84,7 @@ import Testing
         for size in ["", #", "bodySize": -1"#, #", "bodySize": 3"#] {
             #expect(
                 try said(file(entry("http://127.0.0.1:1/", at: 0, method: "POST", more: form + size)))
-                    .contains("FILE: entry 1: its body is not in the file"))
+                    .contains("FILE: entry 1: the file does not have its body"))
         }
         #expect(try said(file()).contains("FILE: has no entries"))
         #expect(try said(TemporaryFile(Array("{".utf8))).contains("FILE: is not JSON"))

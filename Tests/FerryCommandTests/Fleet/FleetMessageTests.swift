@@ -63,21 +63,21 @@ import Testing
     }
 
     @Test(arguments: [
-        (["h", "--fleet", "r#n"], "--fleet: no URL of Redis"),
+        (["h", "--fleet", "r#n"], "--fleet: invalid Redis URL"),
         (["h", "--fleet", "redis://u:canary@r/0"], "there is no #NAME"),
         (["h", "--fleet", "redis://r#a b"], "--fleet: a name has 1 to 64 letters"),
-        (["h", "--fleet", "redis://r#n"], "--fleet wants --workers N"),
-        (["h", "--fleet", "redis://r#n", "--workers", "0"], "--workers wants a whole number"),
-        (["--fleet", "redis://r#n", "--workers", "2"], "--fleet wants the URL of a server"),
+        (["h", "--fleet", "redis://r#n"], "--fleet requires --workers N"),
+        (["h", "--fleet", "redis://r#n", "--workers", "0"], "--workers must be a whole number"),
+        (["--fleet", "redis://r#n", "--workers", "2"], "--fleet requires the URL of a server"),
         (["h", "--fleet", "redis://r#n", "--workers", "9", "-c", "8"], "-c 8 is less than --workers 9"),
         (["h", "--fleet", "redis://r#n", "--workers", "9", "-r", "9", "-n", "5"], "-n 5 is less than --workers 9"),
         (["h", "--fleet", "redis://r#n", "--workers", "2", "--cacert", "x"], "give it to each --join"),
-        (["h", "--fleet", "redis://r#n", "--workers", "2", "--compare", "urlsession"], "--compare exclude each other"),
-        (["h", "--fleet", "redis://r#n", "--workers", "2", "--from-curl", "curl h"], "--from-curl exclude each other"),
-        (["--join", "redis://r#n", "-c", "3"], "--join and --concurrency exclude each other"),
+        (["h", "--fleet", "redis://r#n", "--workers", "2", "--compare", "urlsession"], "--compare cannot be combined"),
+        (["h", "--fleet", "redis://r#n", "--workers", "2", "--from-curl", "curl h"], "--from-curl cannot be combined"),
+        (["--join", "redis://r#n", "-c", "3"], "--join and --concurrency cannot be combined"),
         (["h", "--join", "redis://r#n"], "--join and a URL"),
-        (["h", "--workers", "3"], "--workers goes with --fleet"),
-        (["h", "--plan", "x", "--fleet", "redis://r#n"], "--plan and --fleet exclude each other"),
+        (["h", "--workers", "3"], "--workers requires --fleet"),
+        (["h", "--plan", "x", "--fleet", "redis://r#n"], "--plan and --fleet cannot be combined"),
     ]) func whatMakesNoSenseIsAUsageError(line: [String], message: String) throws {
         let end = try FerryProgram.run(["bench"] + line)
         #expect(end.code == 1 && end.output.contains(message), "\(end.output)")

@@ -16,10 +16,6 @@ authority, length and SHA-256 of the body.
 /field?value=V       a header field with this value, percent-decoded
 /cut/N               head, N bytes and the end of the connection, without the end of the stream
 /silence             the head, and then nothing
-/duplex              at once the head, then the body as it comes; reads no faster than it is read; a trailer behind it
-/ends/WORD           at once a whole response, with a length (sized), a trailer (trailed) or neither (unsized); the body
-                     is read on
-/stuck               at once the head; nothing of the body is read
 
 Every head has a cookie, which is a secret like any other.
 """
@@ -84,27 +80,14 @@ class Connection:
 
     def take(self, event):
         if isinstance(event, h2.events.RequestReceived):
-            stream = self.streams[event.stream_id] = Stream(event.stream_id, event.headers)
-            if begin := getattr(self, "begin_" + stream.path[1:].partition("/")[0], None):
-                stream.got = b""
-                begin(stream)
+            self.streams[event.stream_id] = Stream(event.stream_id, event.headers)
         elif isinstance(event, h2.events.DataReceived):
-            stream = self.streams.get(event.stream_id)
-            if stream and stream.path == "/stuck":
-                return
-            if stream and stream.path == "/duplex":
-                stream.rest += event.data
-                stream.unread += event.flow_controlled_length
-                return
-            if stream:
+            if stream := self.streams.get(event.stream_id):
                 stream.digest.update(event.data)
                 stream.length += len(event.data)
             self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         elif isinstance(event, h2.events.StreamEnded):
-            if (stream := self.streams.get(event.stream_id)) and hasattr(stream, "got"):
-                stream.closes = True
-            elif stream:
-                self.answer(stream)
+            self.answer(self.streams[event.stream_id])
         elif isinstance(event, h2.events.StreamReset):
             self.streams.pop(event.stream_id, None)
         elif isinstance(event, h2.events.PingAckReceived):
@@ -180,32 +163,6 @@ class Connection:
     def at_silence(self, stream, _):
         self.head(stream, 10)
 
-    # MARK: answers before the end of the request
-
-    def begin_duplex(self, stream):
-        stream.ends = stream.closes = False
-        stream.unread = 0
-        self.head(stream, None)
-
-    def begin_stuck(self, stream):
-        self.head(stream, None)
-
-    def begin_ends(self, stream):
-        word = stream.path.rpartition("/")[2]
-        self.head(stream, 2 if word == "sized" else None)
-        self.h2.send_data(stream.number, b"ok", end_stream=word != "trailed")
-        if word == "trailed":
-            self.h2.send_headers(stream.number, [("x-sum", "2")], end_stream=True)
-
-    def echoed(self, stream):
-        """What has gone is read anew, so that the window says how fast this is."""
-        if stream.unread and not stream.rest:
-            self.h2.acknowledge_received_data(stream.unread, stream.number)
-            stream.unread = 0
-        if stream.closes and not stream.rest:
-            self.h2.send_headers(stream.number, [("x-sum", "7")], end_stream=True)
-            del self.streams[stream.number]
-
     # MARK: parts
 
     def times(self, stream):
@@ -241,9 +198,6 @@ class Connection:
                 moved = True
                 if not stream.rest and stream.ends:
                     del self.streams[stream.number]
-        for stream in list(self.streams.values()):
-            if hasattr(stream, "unread"):
-                self.echoed(stream)
 
     def end(self):
         self.flush()

@@ -148,7 +148,9 @@ import Testing
     @Test func noConnectionFailsBothSides() async throws {
         let server = try LoopbackServer()
         server.stop()
-        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.engine = .automatic
+        let agent = NetworkAgent(configuration: configuration)
         for writes in [true, false] {
             let error = await failure {
                 try await agent.exchange(DuplexTests.echo) { response, body in

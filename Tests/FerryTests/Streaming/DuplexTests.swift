@@ -34,7 +34,9 @@ import Testing
     @Test func anyAmountGoesBothWaysInEightMegabytes() async throws {
         let size = LongTests.count(1_000_000_000, share: 64_000_000)
         let server = try LoopbackServer(.quiet)
-        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.engine = .automatic
+        let agent = NetworkAgent(configuration: configuration)
         // What is needed once is there.
         try await Self.roundTrip(10_000_000, by: agent)
         ProcessHoldings.resetPeak()
@@ -54,6 +56,7 @@ import Testing
         let server = try LoopbackServer(options)
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         configuration.tls.authorityFile = certificate.authorityFile
+        configuration.engine = .automatic
         let agent = NetworkAgent(configuration: configuration)
         try await Self.roundTrip(20_000_000, by: agent)
         await agent.shutdown()
@@ -235,6 +238,7 @@ func withExchanges(
 ) async throws {
     let server = try LoopbackServer()
     var configuration = NetworkConfiguration(baseURL: server.baseURL)
+    configuration.engine = .automatic
     change(&configuration)
     let agent = NetworkAgent(configuration: configuration)
     try await body(agent, server)
