@@ -229,6 +229,17 @@ extension Exchange {
         transfer.proxy?.password = proxyCredential.credential.password
         transfer.proxy?.schemes = .init(rawValue: proxyCredential.schemes.rawValue)
     }
+
+    /// The answer of an interceptor, in place of a response from the network.
+    mutating func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
+        isIntercepted = true
+        do throws(TransferFailure) {
+            let result = try TransferResult(id: 1, head: answer.head(), body: Array(answer.body))
+            return .arrived(result, origin(isFromCache: answer.isFromCache))
+        } catch {
+            throw RequestError(error, url: url).ofApplication
+        }
+    }
 }
 
 extension CredentialChallenge.Challenger {

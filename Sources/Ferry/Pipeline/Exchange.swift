@@ -372,16 +372,6 @@ struct Exchange {
         return prepared.request
     }
 
-    private mutating func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
-        isIntercepted = true
-        do throws(TransferFailure) {
-            let result = try TransferResult(id: 1, head: answer.head(), body: Array(answer.body))
-            return .arrived(result, origin(isFromCache: answer.isFromCache))
-        } catch {
-            throw RequestError(error, url: url).ofApplication
-        }
-    }
-
     /// Whether the current URL has the origin of the request.
     private var isAtOrigin: Bool { HostKey(url: url) == HostKey(url: call.url) }
 

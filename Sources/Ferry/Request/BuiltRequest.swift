@@ -225,3 +225,25 @@ public struct IdempotencyKey: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The key of one run.
     func make() -> String { text ?? UUID().uuidString }
 }
+
+extension HeaderBlock {
+    /// Refuses values that would break out of their line (RFC 9110, 5.5), and framing fields, which the caller may not
+    /// set.
+    mutating func appendChecked(_ name: String, _ value: String, url: String) throws(RequestError) {
+        guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
+            throw RequestError(
+                preparing: .invalidRequest(.headerName), message: "the name of a header field is not a token", url: url)
+        }
+        for byte in value.utf8 where isControl(byte) && byte != 0x09 {
+            throw RequestError(
+                preparing: .invalidRequest(.headerValue),
+                message: "the value of the header field \(name) has a control character", url: url)
+        }
+        if equalNames(name, "Transfer-Encoding") || equalNames(name, "Content-Length") {
+            throw RequestError(
+                preparing: .invalidRequest(.framing), message: "the header field \(name) cannot be set by the caller",
+                url: url)
+        }
+        append(name, value)
+    }
+}
