@@ -35,7 +35,7 @@ import Testing
                 ExpectedFault(code: .shutdown, phases: [.waitingHead], processed: true, attempts: 1, received: 0),
                 url: server.baseURL + "/held?token=***")
             FaultNote.add(
-                form: held.play.form.rawValue, outcome: "answered; `shutdown` in waitingHead", took: .now - began)
+                form: held.play.form.rawValue, outcome: "`shutdown` in waitingHead; response", took: .now - began)
         }
         try await server.waitForOpenConnections(atMost: 0)
         let transport = agent.core.transport
