@@ -11,7 +11,7 @@ public protocol RequestObserver: Sendable {
     /// [event loop's thread] An informational response came (RFC 9110, 15.2), like `103 Early Hints` (RFC 8297), before
     /// the response itself.
     ///
-    /// At most 32 come in an attempt: more, or heads of more than ``Limits/maxHeadBytes`` together, fail it with
+    /// At most 32 come in an attempt: more, or heads of more than ``Limits/headerBytes`` together, fail it with
     /// `headersTooLarge`. A retry or a redirect may bring them again. The event loop waits for this method: it must not
     /// block.
     func informational(_ run: RunInfo, _ response: InformationalResponse)

@@ -20,7 +20,7 @@ extension NetworkAgent {
     ///
     /// Both directions have back pressure: at most 256 KiB are held ahead of the socket, and half a megabyte of the
     /// response. Where the server ends the response first, the reader sees its end, and what is written still goes out
-    /// until the server closes the connection; from then on ``RequestBodyWriter/write(_:)`` throws `uploadStopped`. It
+    /// until the server closes the connection; from then on `write` throws `uploadStopped`. It
     /// also does so behind a status of 300 or more. The idle timeout counts when neither side sends anything.
     ///
     /// An exchange uses HTTP/1.1 and Ferry's own engine. One that only libcurl could carry fails with `invalidRequest`.
