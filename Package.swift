@@ -176,7 +176,9 @@ let package = Package(
             name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: strict),
         .testTarget(
             name: "CFerryTests",
-            dependencies: ["CAllocations", "CCoreParts", "CFerry", "CWatches", "FerryTesting", "FerryTransport"],
+            dependencies: [
+                "CAllocations", "CCoreParts", "CFerry", "COpenSSL", "CWatches", "FerryTesting", "FerryTransport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),

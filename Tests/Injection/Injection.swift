@@ -30,8 +30,11 @@ public struct Injection: Sendable, CustomStringConvertible {
         Injection(description: "\(functions.joined(separator: ","))%\(percent):\(seed)")
     }
 
-    /// The variables for the environment of the process.
-    public var environment: [String: String] { ["LD_PRELOAD": Self.library, "INJECT": description] }
+    /// The variables for the environment of the process. If it crashes, it ends at once: Swift's backtracer, whose
+    /// calls fail, too, would keep the output of the process open for ever.
+    public var environment: [String: String] {
+        ["LD_PRELOAD": Self.library, "INJECT": description, "SWIFT_BACKTRACE": "enable=no"]
+    }
 
     /// Whether it may be preloaded here: nothing may replace functions of a program built with a sanitizer.
     public static var isPossible: Bool {

@@ -18,6 +18,7 @@
 #include "loop/loop.h"
 
 #include <malloc.h>
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,5 +156,12 @@ void ferry__shelves_clear(ferry__shelf *shelves) {
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void initialise(void) { ferry__memory_initialise(); }
+static void initialise(void) {
+  /* Threads of loops may still run, or end, while the process exits: OpenSSL
+   * must not free under them what it keeps for all threads. It had its exit
+   * handler do so, and a thread that ended met a double free. This has no
+   * effect where the application has initialised OpenSSL before. */
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+  ferry__memory_initialise();
+}
 void ferry__initialise(void) { pthread_once(&once, initialise); }
