@@ -199,6 +199,9 @@ struct ResponseDirectives: Sendable, Equatable {
         }
     }
 
+    /// Whether a shared cache may use the response to a request with `Authorization` for others (RFC 9111, 3.5).
+    var permitsSharing: Bool { isPublic || mustRevalidate || sharedMaxAge != nil }
+
     private static func least(_ values: [Int64?]) -> Int64? { values.map { $0 ?? 0 }.min() }
 
     private static func read(_ member: CacheDirectiveList.Member, _ isWhole: inout Bool, _ names: inout [String]) {

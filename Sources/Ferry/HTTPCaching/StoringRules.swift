@@ -39,9 +39,7 @@ enum StoringRules {
         if RequestCacheControl(exchange.request).noStore { return .noStore }
         if exchange.isShared {
             if directives.isPrivate { return .notShared }
-            // RFC 9111, 3.5
-            let isAllowed = directives.isPublic || directives.mustRevalidate || directives.sharedMaxAge != nil
-            if exchange.isAuthorized && !isAllowed { return .notShared }
+            if exchange.isAuthorized && !directives.permitsSharing { return .notShared }
         }
         if VaryRules.names(exchange.response) == nil { return .vary }
         let isCacheable =

@@ -96,11 +96,14 @@ struct Exchange {
             case .deliver(.refused(let error)):
                 let error = error.after(earlier, redirects.history)
                 return .refused(error.measured(start.duration(to: .now), left, earlier))
-            case .deliver(let answer):
-                guard let standIn, answer.isServersFault else { return answer }
+            case .deliver(let last):
+                guard let standIn, last.isServersFault else { return last }
                 core.cache?.counters.hit(fromMemory: true, isStale: true)
-                (isIntercepted, trace, validation) = (true, standIn.trace, nil)
-                return .arrived(standIn.result, origin(isFromCache: true))
+                (isIntercepted, trace, validation, self.standIn) = (true, standIn.trace, nil, nil)
+                answer = .arrived(standIn.result, origin(isFromCache: true))
+                // A redirect is followed, like that of any stored response.
+                if (300..<400).contains(standIn.result.status) { continue }
+                return answer
             // The request of a redirect is sent as it is, because the adapters changed it for the first server.
             case .again: if redirects.history.isEmpty { leg = nil }
             case .goOn: break

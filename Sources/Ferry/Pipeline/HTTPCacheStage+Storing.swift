@@ -33,7 +33,11 @@ extension HTTPCacheStage {
             cache.counters.refused(refusal)
             if lease != nil { cache.unshared.note(key) }
             status.detail = refusal.rawValue
-            if makesOutdated(result.status) { removeSelected(now) }
+            if makesOutdated(result.status) {
+                // A reload has not looked.
+                if stored == nil, plan.mode.way == .reload, !isUnknown { _ = await find(control, until: deadline) }
+                removeSelected(now)
+            }
             return .deliver(result, trace(status), validation: nil)
         }
         let fields = StoringRules.storedFields(response, directives, isShared: plan.terms.isShared)
@@ -214,7 +218,8 @@ extension HTTPCacheStage {
         let isInvalidated = cache.invalidations.isNoted(key, since: invalidationMark)
         let isStorable =
             !new.directives.noStore && !isUnknown && !directives.noStore && !isInvalidated
-            && VaryRules.names(new.headers) != nil && !core.addsCookies(to: new.varying)
+            && !isTakenBack(new.directives, from: old.directives) && VaryRules.names(new.headers) != nil
+            && !core.addsCookies(to: new.varying)
         status.isStored = isStorable
         if isStorable {
             let replaced = which.map { stored.all[$0] }
@@ -236,6 +241,13 @@ extension HTTPCacheStage {
         (trace.isHTTP, trace.more) = (true, CacheTraceStatus(status))
         trace.remaining = new.lifetime.microseconds - age
         return .deliver(served, trace, validation: result)
+    }
+
+    /// Whether a later response takes a stored one from a shared cache (RFC 9111, 3.5 and 5.2.2.7). What came to a user
+    /// without credentials stays.
+    private func isTakenBack(_ new: ResponseDirectives, from old: ResponseDirectives) -> Bool {
+        guard plan.terms.isShared else { return false }
+        return new.isPrivate || sent.fields.contains("Authorization") && old.permitsSharing && !new.permitsSharing
     }
 
     /// A response without a date has the date of its arrival (RFC 9110, 6.6.1), not the stored one.

@@ -188,7 +188,7 @@ struct HTTPCacheStage: Sendable {
     }
 
     /// Reads the stored response and selects a variant. Returns whether it was in memory.
-    private mutating func find(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
+    mutating func find(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
         var isInMemory = false
         removals = cache.removals
         if let found = cache.recallEntry(key)?.variants {
@@ -244,7 +244,11 @@ struct HTTPCacheStage: Sendable {
             ValidationRules.isNotModified(
                 sent.fields, variant.headers, status: result.status, responseTime: variant.times.response)
         {
-            let fields = variant.headers.filter { !lowercased($0.name).hasPrefix("content-") }
+            let fields = variant.headers.filter { field in
+                let name = lowercased(field.name)
+                // RFC 9110, 15.4.5
+                return !name.hasPrefix("content-") || name == "content-location"
+            }
             return StoredVariant.result(status: 304, httpVersion: result.httpVersion, fields)
         }
         if isHead {

@@ -1,0 +1,125 @@
+import FerryTesting
+import Testing
+
+@testable import Ferry
+
+/// Runs with `CachePolicy.http`: what later responses forbid, replace or leave of a stored one.
+@Suite(.timeLimit(.minutes(1))) struct HTTPCacheUpdateTests {
+    private let bench = CacheBench()
+
+    private func shared(_ headers: Headers = Headers(), method: HTTPMethod = .get) -> Kept {
+        Kept(
+            method: method, headers: headers, cachePolicy: .http(shared: true, write: .synchronous),
+            statusValidation: .any)
+    }
+
+    /// RFC 9111, 3.2 and 5.2.2.7: the fields of a 304 are those of the stored response from then on.
+    @Test(arguments: [true, false])
+    func aSharedCacheKeepsNothingThatA304MakesPrivate(isPlain: Bool) async throws {
+        let stub = StubTransport { request in
+            if request.headers.contains("If-None-Match") {
+                return .response(status: 304, headers: ["ETag": "\"a\"", "Cache-Control": "private, max-age=60"])
+            }
+            return .response(
+                headers: ["ETag": "\"a\"", "Cache-Control": "max-age=60"], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        _ = try await texts(agent, shared())
+        bench.advance(by: .seconds(60))
+        var request = shared()
+        request.coalesces = !isPlain
+        let validated = try await agent.send(request)
+        #expect(validated.value == "answer 1" && validated.cacheStatus?.isStored == false)
+        #expect(try await texts(agent, shared()) == ["answer 3"])
+        await agent.shutdown()
+    }
+
+    /// RFC 9111, 3.5
+    @Test func aSharedCacheKeepsNothingOfOneUserThatA304NoLongerGivesToAll() async throws {
+        let stub = StubTransport { request in
+            if request.headers.contains("If-None-Match") {
+                return .response(status: 304, headers: ["ETag": "\"a\"", "Cache-Control": "max-age=60"])
+            }
+            return .response(
+                headers: ["ETag": "\"a\"", "Cache-Control": "public, max-age=60"], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        _ = try await texts(agent, shared(["Authorization": "a"]))
+        bench.advance(by: .seconds(60))
+        #expect(try await texts(agent, shared(["Authorization": "a"])) == ["answer 1"])
+        #expect(try await texts(agent, shared(["Authorization": "b"])) == ["answer 3"])
+        await agent.shutdown()
+    }
+
+    /// What is stored came to somebody without credentials.
+    @Test func aSharedCacheKeepsWhatWasForAllWhenAUserValidatesIt() async throws {
+        let stub = StubTransport { request in
+            let headers: Headers = ["ETag": "\"a\"", "Cache-Control": "max-age=60", "X-Number": "\(request.number)"]
+            if request.headers.contains("If-None-Match") { return .response(status: 304, headers: headers) }
+            return .response(headers: headers, body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        _ = try await texts(agent, shared())
+        bench.advance(by: .seconds(60))
+        #expect(try await texts(agent, shared(["Authorization": "a"]), shared()) == ["answer 1", "cached answer 1"])
+        await agent.shutdown()
+    }
+
+    /// RFC 9111, 4.3.5
+    @Test(arguments: ["private, max-age=60", "max-age=60"])
+    func aSharedCacheKeepsNothingThatAResponseToHEADTakesBack(control: String) async throws {
+        let stub = StubTransport { request in
+            let isHead = request.method == .head
+            return .response(
+                headers: ["ETag": "\"a\"", "Cache-Control": isHead ? control : "public, max-age=60"],
+                body: isHead ? "" : "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        let user: Headers = ["Authorization": "a"]
+        _ = try await texts(agent, shared(user))
+        var head = shared(user, method: .head)
+        head.cacheMode = .reload
+        _ = try await agent.send(head)
+        #expect(try await texts(agent, shared(user)) == ["answer 3"])
+        await agent.shutdown()
+    }
+
+    /// RFC 5861, 4
+    @Test func aStaleRedirectThatStandsInIsFollowed() async throws {
+        let stub = StubTransport { request in
+            if request.url.hasSuffix("/y") { return .response(body: "answer \(request.number)") }
+            if request.number > 2 { return .response(status: 503) }
+            return .response(
+                status: 301, headers: ["Location": "/y", "Cache-Control": "max-age=10, stale-if-error=60"])
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, http()) == ["answer 2"])
+        bench.advance(by: .seconds(20))
+        let reply = try await agent.send(http())
+        #expect(reply.status == 200 && reply.value == "answer 4" && reply.redirects.count == 1)
+        await agent.shutdown()
+    }
+
+    @Test(arguments: [true, false]) func whatAReloadHasOutdatedIsNotServed(memory: Bool) async throws {
+        let stub = StubTransport { request in
+            .response(
+                headers: ["Cache-Control": request.number == 1 ? "max-age=60" : "no-store"],
+                body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub, memory: memory)
+        let reload = http(mode: .reload)
+        #expect(try await texts(agent, http(), reload, http()) == ["answer 1", "answer 2", "answer 3"])
+        await agent.shutdown()
+    }
+
+    /// RFC 9110, 15.4.5
+    @Test func a304OfTheCacheHasTheFieldsOfTheStoredResponse() async throws {
+        let agent = bench.agent(
+            counting(["Cache-Control": "max-age=60", "ETag": "\"a\"", "Content-Location": "/x.en", "Vary": "Accept"]))
+        _ = try await texts(agent, http())
+        let reply = try await agent.send(http(["If-None-Match": "\"a\""]))
+        #expect(reply.status == 304 && reply.isFromCache && reply.headers["Content-Location"] == "/x.en")
+        #expect(reply.headers["Vary"] == "Accept" && reply.headers["Content-Length"] == nil)
+        await agent.shutdown()
+    }
+}
