@@ -62,6 +62,14 @@ public struct Histogram: Sendable, Equatable {
         return made
     }
 
+    /// Whether the other can be an earlier state of the same histogram.
+    public func contains(_ other: Histogram) -> Bool {
+        if other.counts.isEmpty { return true }
+        let place = other.first - first
+        guard place >= 0, place + other.counts.count <= counts.count else { return false }
+        return zip(counts[place...], other.counts).allSatisfy { $0 >= $1 }
+    }
+
     /// The arithmetic mean; 0 if nothing was recorded.
     public var mean: Double {
         count == 0 ? 0 : sum / Double(count)

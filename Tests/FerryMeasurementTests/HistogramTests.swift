@@ -3,6 +3,20 @@ import FoundationEssentials
 import Testing
 
 @Suite struct HistogramTests {
+    @Test func aStateContainsThoseBeforeIt() {
+        var histogram = Histogram()
+        var states = [histogram]
+        for value in [500, 300, 9000, 500] as [UInt64] {
+            histogram.record(value)
+            states.append(histogram)
+        }
+        for (index, state) in states.enumerated() {
+            for (other, earlier) in states.enumerated() {
+                #expect(state.contains(earlier) == (other <= index))
+            }
+        }
+    }
+
     @Test func emptyHasNoPercentiles() {
         let histogram = Histogram()
         #expect(histogram.percentile(50) == 0)

@@ -16,7 +16,8 @@ struct BenchTable {
         if let comparison = BenchComparison(report) { text += comparison.table }
         text += workers + Self.checks(report.checks, columns)
         for warning in report.warnings {
-            text += line("warning", warning).replacing("  warning", with: Console.bold("  warning"), maxReplacements: 1)
+            // It may quote another process.
+            text += line("warning", Main.oneLine(warning)).replacing("  warning", with: Console.bold("  warning"), maxReplacements: 1)
         }
         return text
     }
@@ -103,9 +104,9 @@ struct BenchTable {
         _ errors: [String: UInt64], _ messages: [String: String], _ columns: Int = Console.usualColumns
     ) -> String {
         errors.sorted { $0.key < $1.key }.map { code, count in
-            // The message may come from a server.
-            let message = messages[code].map { ": " + Main.oneLine($0) } ?? ""
-            return line("error", "\(code)  \(grouped(count))\(message)", columns)
+            // The message may come from a server, and the code from another process.
+            let message = messages[code].map { ": \($0)" } ?? ""
+            return line("error", Main.oneLine("\(code)  \(grouped(count))\(message)"), columns)
         }.joined()
     }
 

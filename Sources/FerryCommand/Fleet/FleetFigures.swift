@@ -86,14 +86,21 @@ extension FleetFigures {
 
     /// Whether a measurement can have made them. Anything else could overflow a sum or the text of a figure.
     var isSound: Bool {
+        // Before anything is summed up.
+        if windows.count > 2 * BenchTimeline.mostWindows { return false }
         let shares = [busiestThread, process, machine]
         let counted = windows.reduce(into: UInt64(0)) { $0 += min($1.latencies.count, 1 << 48) }
         return shares.allSatisfy { (0...1).contains($0) } && [user, system].allSatisfy { (0...1e13).contains($0) }
             && (seconds == 0 || (1e-6...1e9).contains(seconds)) && (0...1e6).contains(late)
             && connections <= 1 << 48 && (0...(1 << 48)).contains(memory)
             && (0...4e9).contains(date.timeIntervalSince1970)
-            && windows.count <= 2 * BenchTimeline.mostWindows && windows.allSatisfy(\.isSound)
+            && windows.allSatisfy(\.isSound)
             && counted <= 1 << 48 && totals.isSound(within: seconds)
+    }
+
+    /// Whether one process can have measured these after the others: what it counts only grows.
+    func follow(_ earlier: FleetFigures) -> Bool {
+        totals.failed >= earlier.totals.failed && totals.latencies.contains(earlier.totals.latencies)
     }
 
     /// More in a second is not believed of one process.
@@ -108,7 +115,7 @@ extension FleetFigures {
 
 extension Histogram {
     /// Nanoseconds: 36 years.
-    fileprivate var isBelievable: Bool { maximum <= 1 << 60 }
+    fileprivate var isBelievable: Bool { maximum <= 1 << 60 && mean <= 0x1p61 }
 }
 
 extension BenchWindow {

@@ -91,6 +91,8 @@ struct FleetMachine: Sendable {
     /// The result of a worker, or why it cannot be used.
     mutating func received(_ result: Result<FleetResult, FleetError>, from index: Int) {
         switch result {
+        case .success(let result) where !isPossible(result.figures, from: index):
+            end(index, .lost, "its result is not valid")
         case .success(let result):
             workers[index].figures = result.figures
             end(index, result.wasInterrupted ? .interrupted : .finished)
@@ -123,6 +125,8 @@ struct FleetMachine: Sendable {
             case .damaged(let text): end(index, .lost, text)
             case .beat(let beat) where beat.token != workers[index].token:
                 end(index, .lost, "another process has taken its place")
+            case .beat(let beat) where !isPossible(beat.figures, from: index):
+                end(index, .lost, "its message is not valid")
             case .beat(let beat):
                 if beat.number != workers[index].number {
                     (workers[index].number, workers[index].time) = (beat.number, now)
@@ -146,6 +150,12 @@ struct FleetMachine: Sendable {
         case .running where now >= loadBound: return cancelled(at: now)
         default: return .wait
         }
+    }
+
+    /// Whether they can come after what the worker has said before.
+    private func isPossible(_ figures: FleetFigures?, from index: Int) -> Bool {
+        guard let figures, let last = workers[index].last else { return true }
+        return figures.follow(last)
     }
 
     private mutating func end(_ index: Int, _ outcome: FleetMember.Outcome, _ reason: String? = nil) {

@@ -114,6 +114,21 @@ import Testing
             ])
     }
 
+    /// The coordinator's terminal shows what has come since its last look.
+    @Test func aWorkerThatTakesBackWhatItHasSaidIsLost() throws {
+        var machine = try started(3)
+        let first = [beat("0", 1, ok: 5), beat("1", 1, ok: 5), beat("2", 1, ok: 5)]
+        #expect(machine.looked(first, at: 1).word == "wait")
+        let second = [beat("0", 2, ok: 4), beat("1", 2, .done, ok: 5), beat("2", 2, .done, ok: 6)]
+        #expect(machine.looked(second, at: 2).word == "collect [1, 2]")
+        machine.received(.success(result("1", ok: 4)), from: 1)
+        machine.received(.success(result("2", ok: 6)), from: 2)
+        #expect(machine.looked(second, at: 3).word == "end")
+        #expect(machine.members.map(\.outcome) == [.lost, .lost, .finished])
+        #expect(machine.members.map(\.reason) == ["its message is not valid", "its result is not valid", nil])
+        #expect(BenchFigures(merging: machine.figures).totals.ok == 16)
+    }
+
     @Test func onceItIsCancelledAllStopAndTheLastIsNotWaitedForForEver() throws {
         var machine = try started()
         #expect(machine.cancelled(at: 0).word == "stop" && machine.cancelled(at: 1).word == "wait")

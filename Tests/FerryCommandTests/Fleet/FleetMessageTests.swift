@@ -110,6 +110,7 @@ import Testing
         { $0.totals.bytes = .max }, { $0.totals.unsent = 1 }, { $0.totals.statuses = [-1: 1] },
         { $0.totals.statuses = Dictionary(uniqueKeysWithValues: (0...1000).map { ($0, 1) }) },
         { $0.totals.latencies.record(.max) }, { $0.date = Date(timeIntervalSince1970: 1e18) },
+        { $0.totals.latencies = made(#"{"first":0,"counts":[1],"minimum":0,"maximum":0,"sum":1e308}"#) },
         { $0.windows = [BenchWindow(start: 2, end: 1, latencies: Histogram(), failed: 0)] },
         { $0.windows = [BenchWindow(start: 0, end: 1e-9, latencies: Histogram(), failed: 0)] },
         { figures in
@@ -118,6 +119,30 @@ import Testing
             }
         },
     ]
+
+    private static func made(_ text: String) -> Histogram {
+        (try? JSONDecoder().decode(Histogram.self, from: Data(text.utf8))) ?? Histogram()
+    }
+
+    /// Their sum overflows.
+    @Test func moreWindowsThanThereCanBeAreNotSummedUp() {
+        var figures = FleetFigures(BenchFigures(BenchTotals(), date: Date(timeIntervalSince1970: 1e9)))
+        let full = Self.made(#"{"first":0,"counts":[281474976710656],"minimum":0,"maximum":0,"sum":0}"#)
+        #expect(full.count == 1 << 48 && figures.isSound)
+        figures.windows = Array(
+            repeating: BenchWindow(start: 0, end: 1, latencies: full, failed: 0), count: 1 << 16)
+        #expect(!figures.isSound)
+    }
+
+    @Test func whatAWorkerSaysOfItselfDoesNotCommandTheTerminal() {
+        var report = madeReport()
+        let member = FleetMember(name: "a\u{1B}[2J", outcome: .interrupted, requests: 7, late: 0)
+        report.fleet = [member]
+        report.warnings = [member.complaint(number: 1) ?? ""]
+        report.errors = ["timeout\u{1B}[2J": 1]
+        let text = BenchTable(report).text
+        #expect(!text.contains("\u{1B}[2J") && text.contains("a?[2J") && text.contains("timeout?[2J"))
+    }
 
     /// Each would overflow a sum or a figure of the report.
     @Test(arguments: lies.indices) func figuresThatNobodyMeasuredAreRefused(index: Int) throws {
