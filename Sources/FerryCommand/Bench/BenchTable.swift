@@ -17,7 +17,8 @@ struct BenchTable {
         text += workers + Self.checks(report.checks, columns)
         for warning in report.warnings {
             // It may quote another process.
-            text += line("warning", Main.oneLine(warning)).replacing("  warning", with: Console.bold("  warning"), maxReplacements: 1)
+            let line = line("warning", Main.oneLine(warning))
+            text += line.replacing("  warning", with: Console.bold("  warning"), maxReplacements: 1)
         }
         return text
     }
