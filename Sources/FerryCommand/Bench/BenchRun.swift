@@ -62,7 +62,8 @@ struct BenchRun: Sendable {
         await load(recorder, requests: plan.requests, duration: plan.duration).run(plan.model, since: start)
         var figures = BenchFigures(recorder.total, date: date)
         figures.late = late
-        figures.seconds = Double(monotonicNanoseconds() - start) / 1e9
+        // A cancelled load may end before it was to begin.
+        figures.seconds = Double(nanoseconds(since: start)) / 1e9
         figures.usage = ProcessUsage.now - usage
         figures.share = CPUShare.Reading().since(cpu)
         figures.connections = agent.statistics.connectionsOpened

@@ -28,6 +28,8 @@ struct FleetError: Error, CustomStringConvertible, Equatable {
 
     /// By ctrl-C before anything was measured: the exit code says it.
     static let interrupted = FleetError("interrupted")
+    /// Of a worker that has said nothing for too long.
+    static let placeTaken = FleetError("another process has taken this worker's place")
 }
 
 /// `redis://HOST[:PORT][/DATABASE]#NAME`: the server and the name by which the processes of a fleet find each other.

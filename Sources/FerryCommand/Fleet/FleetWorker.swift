@@ -53,7 +53,8 @@ struct FleetWorker: Sendable {
             start = try await waitForStart(state, place, &beat)
         } catch {
             if Console.isLive { Console.endLive() }
-            try? await store.remove([keys.worker(place, state.run)])
+            let isOwn = error as? FleetError != .placeTaken
+            if isOwn { try? await store.remove([keys.worker(place, state.run)]) }
             throw error
         }
         if Console.isLive { Console.endLive() }
@@ -140,14 +141,16 @@ struct FleetWorker: Sendable {
     }
 
     private func say(_ beat: inout FleetBeat, _ place: Int, _ state: FleetState) async throws(FleetError) {
-        let key = keys.worker(place, state.run)
-        if let bytes = try await store.values(of: [key])[0], try FleetBeat.reading(bytes).token != beat.token {
-            throw FleetError("another process has taken this worker's place")
-        }
+        try await checkPlace(place, state, beat.token)
         beat.number += 1
         let lifetime = beat.phase == .done ? FleetResult.lifetime : FleetBeat.lifetime
         _ = try await store.set(
-            key, to: try FleetMessage.bytes(beat), expiringAfter: lifetime, onlyIfAbsent: false)
+            keys.worker(place, state.run), to: try FleetMessage.bytes(beat), expiringAfter: lifetime, onlyIfAbsent: false)
+    }
+
+    private func checkPlace(_ place: Int, _ state: FleetState, _ token: String) async throws(FleetError) {
+        let found = try await store.values(of: [keys.worker(place, state.run)])[0]
+        if let found, try FleetBeat.reading(found).token != token { throw FleetError.placeTaken }
     }
 
     /// Carries the load and sends the result.
@@ -171,6 +174,8 @@ struct FleetWorker: Sendable {
         let (number, fault) = await watch.value
         if let fault { throw fault }
         (beat.phase, beat.number) = (.done, number)
+        // The result of another is not written over.
+        try await checkPlace(place, state, beat.token)
         let result = FleetResult(token: beat.token, figures: FleetFigures(figures), wasInterrupted: Task.isCancelled)
         _ = try await store.set(
             keys.result(place, state.run), to: try FleetMessage.bytes(result), expiringAfter: FleetResult.lifetime,
@@ -197,7 +202,7 @@ struct FleetWorker: Sendable {
                 return (beat.number, nil)
             } catch {
                 // One that is only slow comes back.
-                if monotonicNanoseconds() - lastGood > FleetMachine.patience {
+                if error as? FleetError == .placeTaken || monotonicNanoseconds() - lastGood > FleetMachine.patience {
                     load.cancel()
                     return (beat.number, error)
                 }

@@ -154,6 +154,51 @@ private final class MemoryFleetStore: FleetStore {
         await #expect(throws: FleetError.interrupted) { try await merged.value }
     }
 
+    /// Ctrl-C between the last worker's joining and the start.
+    @Test(arguments: [["-c", "3"], ["-r", "9"], ["-c", "3", "-w", "1"]])
+    func aCancelBeforeTheAgreedTimeSendsNothing(line: [String]) async throws {
+        let plan = try BenchPlan(parsed(["http://127.0.0.1:1/"] + line))
+        let begin = FleetBegin(at: monotonicNanoseconds() + 600_000_000_000, warmUp: plan.warmUp)
+        let load = Task { await BenchRun(plan).figures(at: begin) }
+        load.cancel()
+        let figures = await load.value
+        #expect(figures.totals.ok + figures.totals.failed == 0 && figures.seconds == 0 && figures.late == 0)
+    }
+
+    /// A worker that slept for so long that another has its place.
+    private func expectNothingIsTakenBack(_ state: FleetState, _ url: String, from worker: FleetWorker) async throws {
+        let order = try FleetOrder(parsed([url, "-c", "1", "-z", "600"]))
+        _ = try await store.set(
+            keys.order("a"), to: try FleetMessage.bytes(order), expiringAfter: .seconds(60), onlyIfAbsent: false)
+        try await set(FleetState(run: "a", workers: 1))
+        let end = Task { try await worker.perform() }
+        let place = keys.worker(1, "a")
+        while try await store.values(of: [place])[0] == nil { await Task.yield() }
+        if state.phase == .started {
+            try await set(state)
+            while try await store.values(of: [place])[0].map({ try FleetBeat.reading($0) })?.phase != .running {
+                await Task.yield()
+            }
+        }
+        let other = try FleetMessage.bytes(FleetBeat(token: "b", name: "another"))
+        _ = try await store.set(place, to: other, expiringAfter: .seconds(60), onlyIfAbsent: false)
+        let begin = ContinuousClock.now
+        await #expect(throws: FleetError.placeTaken) { try await end.value }
+        #expect(begin.duration(to: .now) < .nanoseconds(FleetMachine.patience), "it does not go on for so long")
+        #expect(try await store.values(of: [place, keys.result(1, "a")]) == [other, nil])
+    }
+
+    @Test func aWorkerWhosePlaceIsTakenTakesNothingBack() async throws {
+        try await expectNothingIsTakenBack(FleetState(run: "a", workers: 1), "http://127.0.0.1:1/", from: worker())
+    }
+
+    @Test func aWorkerWhosePlaceIsTakenEndsItsLoad() async throws {
+        try await withLoopbackServer { server in
+            let state = FleetState(run: "a", phase: .started, workers: 1, start: try await store.time())
+            try await expectNothingIsTakenBack(state, server.baseURL + "/hello", from: worker())
+        }
+    }
+
     @Test func twoCoordinatorsDoNotShareAName() async throws {
         try await set(FleetState(run: "a", workers: 2))
         await #expect(throws: FleetError("another coordinator uses this name, or did until less than 10 s ago")) {
