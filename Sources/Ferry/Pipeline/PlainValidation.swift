@@ -90,7 +90,9 @@ final class PlainValidation: Sendable {
     func renewed(by answer: Answer, _ core: AgentCore) -> Answer? {
         guard case .result(let result) = answer, result.status == 304, result.succeeded else { return nil }
         let (old, isShared) = (stored.all[selected], plan.terms.isShared)
-        guard old.isRenewable, !old.directives.noStore, plan.terms.sensitiveData != .none || !core.hasCookies,
+        // Others are followed or retried by an exchange.
+        guard old.result.status < 300, old.isRenewable, !old.directives.noStore,
+            plan.terms.sensitiveData != .none || !core.hasCookies,
             !core.addsCookies(to: old.varying), let renewal = Renewal(of: old.result, by: result),
             stored.all.count == 1 || speaksOfSelected(result)
         else { return nil }

@@ -163,9 +163,7 @@ struct RecordedExchange: Sendable {
         request.bodySize = Int(clamping: result.bodyBytesSent)
         if hasBody {
             let type = headers["Content-Type"] ?? ""
-            // What is compressed may hold secrets that nobody can see to mask them.
-            let isCompressed = !["", "identity"].contains(lowercased(headers["Content-Encoding"] ?? ""))
-            let (text, encoding) = recorder.shown(isCompressed ? nil : body, type: type)
+            let (text, encoding) = recorder.shown(Self.isCompressed(headers) ? nil : body, type: type)
             request.postData = .init(mimeType: type, text: text, _encoding: encoding)
         }
         var entry = HTTPArchive.Entry(
@@ -177,13 +175,21 @@ struct RecordedExchange: Sendable {
         return entry
     }
 
+    /// What is compressed may hold secrets that nobody can see to mask them.
+    private static func isCompressed(_ fields: Headers) -> Bool {
+        !["", "identity"].contains(lowercased(fields["Content-Encoding"] ?? ""))
+    }
+
     private func response(_ result: TransferResult, by recorder: Recorder) -> HTTPArchive.Response {
         let fields = Headers(result)
         var content = HTTPArchive.Content(size: Int(clamping: result.bodyLength))
         content.mimeType = fields["Content-Type"] ?? ""
         let body: [UInt8]? =
             isStreamed ? received : result.body.count <= recorder.maxBodyBytes ? Array(result.body) : nil
-        if result.succeeded, let body, UInt64(body.count) == result.bodyLength {
+        let isCompressed = Self.isCompressed(fields) && !result.isDecoded
+        if content.size > 0, isCompressed, SecretBodies.hasMembers(type: content.mimeType ?? "") {
+            content.comment = "not recorded: compressed"
+        } else if result.succeeded, let body, UInt64(body.count) == result.bodyLength {
             (content.text, content.encoding) = recorder.shown(body, type: content.mimeType ?? "")
         } else if content.size > 0 {
             content.comment = result.succeeded ? "not recorded: too large, or written to a file" : "the exchange failed"

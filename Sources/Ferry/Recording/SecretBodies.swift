@@ -31,6 +31,9 @@ package enum SecretBodies {
         }
     }
 
+    /// Whether bodies of this type may have members to be masked.
+    static func hasMembers(type: String) -> Bool { kind(of: type) != .other }
+
     private static func kind(of type: String) -> Kind {
         let name = type.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
         if name == "application/x-www-form-urlencoded" { return .form }

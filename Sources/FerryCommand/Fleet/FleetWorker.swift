@@ -145,7 +145,8 @@ struct FleetWorker: Sendable {
         beat.number += 1
         let lifetime = beat.phase == .done ? FleetResult.lifetime : FleetBeat.lifetime
         _ = try await store.set(
-            keys.worker(place, state.run), to: try FleetMessage.bytes(beat), expiringAfter: lifetime, onlyIfAbsent: false)
+            keys.worker(place, state.run), to: try FleetMessage.bytes(beat), expiringAfter: lifetime,
+            onlyIfAbsent: false)
     }
 
     private func checkPlace(_ place: Int, _ state: FleetState, _ token: String) async throws(FleetError) {

@@ -100,6 +100,47 @@ import Testing
         await agent.shutdown()
     }
 
+    /// By one plain transfer, as by an exchange.
+    @Test(arguments: [true, false]) func aRedirectThatA304ConfirmsIsFollowed(isPlain: Bool) async throws {
+        let stub = StubTransport { [bench] request in
+            if request.url.hasSuffix("/y") { return .response(body: "answer \(request.number)") }
+            let headers: Headers = [
+                "Date": HTTPDate(secondsSince1970: bench.now).description, "Location": "/y",
+                "Cache-Control": "max-age=10", "ETag": "\"a\"",
+            ]
+            return .response(status: request.headers.contains("If-None-Match") ? 304 : 301, headers: headers)
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, http()) == ["answer 2"])
+        bench.advance(by: .seconds(20))
+        var request = http()
+        request.coalesces = !isPlain
+        let reply = try await agent.send(request)
+        #expect(reply.status == 200 && reply.value == "answer 4" && reply.redirects.count == 1)
+        await agent.shutdown()
+    }
+
+    /// The failure is not delivered before the retries that the request has.
+    @Test(arguments: [true, false]) func aFailureThatA304ConfirmsIsRetried(isPlain: Bool) async throws {
+        let stub = StubTransport { [bench] request in
+            let headers: Headers = [
+                "Date": HTTPDate(secondsSince1970: bench.now).description, "Cache-Control": "max-age=10",
+                "ETag": "\"a\"",
+            ]
+            if request.number > 2 { return .response(body: "answer \(request.number)") }
+            return .response(status: request.headers.contains("If-None-Match") ? 304 : 503, headers: headers)
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, http()) == [""])
+        bench.advance(by: .seconds(20))
+        var request = http()
+        request.coalesces = !isPlain
+        request.retryPolicy = .exponential(maxAttempts: 3)
+        let reply = try await agent.send(request)
+        #expect(reply.status == 200 && reply.value == "answer 3" && reply.attempts == 2)
+        await agent.shutdown()
+    }
+
     @Test(arguments: [true, false]) func whatAReloadHasOutdatedIsNotServed(memory: Bool) async throws {
         let stub = StubTransport { request in
             .response(

@@ -188,6 +188,34 @@ import Testing
         #expect(archive.entries[3].response.content.bytes == LoopbackServer.pattern(0..<900))
     }
 
+    /// Nobody sees what is to be masked in it.
+    @Test(arguments: [true, false])
+    func aBodyWithMembersThatWasNotDecodedIsNotRecorded(isStreamed: Bool) async throws {
+        // {"access_token":"canary"}, compressed twice
+        let bytes: [UInt8] = [
+            0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x93, 0xEF, 0xE6, 0x60, 0x00, 0x01, 0x26,
+            0xE6, 0xD5, 0x61, 0x5E, 0x3E, 0x7E, 0x7E, 0xBA, 0x7A, 0x7D, 0xFA, 0x27, 0xCF, 0xFB, 0x9D, 0x0D, 0xDE,
+            0x14, 0xE4, 0xE5, 0x77, 0xC6, 0x5B, 0x67, 0x55, 0xC8, 0x2A, 0x56, 0x06, 0xB7, 0xB0, 0xDF, 0x7F, 0x24,
+            0x81, 0x8A, 0x00, 0x69, 0xB6, 0x5A, 0x26, 0x2D, 0x00, 0x00, 0x00,
+        ]
+        let archive = try await recorded { server, agent in
+            for type in ["application/json", "image/svg+xml"] {
+                server.handle("/" + type) { _ in
+                    LoopbackResponse(headers: ["Content-Type": type, "Content-Encoding": "gzip, gzip"], body: bytes)
+                }
+                if isStreamed {
+                    _ = try await agent.stream(Get("/" + type)).body.collect(upTo: 1000)
+                } else {
+                    try await agent.send(Get("/" + type))
+                }
+            }
+        }
+        let contents = archive.entries.map(\.response.content)
+        try #require(contents.count == 2)
+        #expect(contents[0].text == nil && contents[0].comment == "not recorded: compressed")
+        #expect(contents[1].bytes == bytes)
+    }
+
     @Test func connectionsThatAreOpenedAheadAreNoExchange() async throws {
         let archive = try await recorded { _, agent in
             try await agent.connect(to: "/hello", count: 2)
