@@ -191,6 +191,8 @@ extension HTTPCacheStage {
         let known = stored.all.map(\.validators)
         var which = ValidationRules.freshened(by: validators, selected: isOfCaller ? nil : selected, known)
         if isOfCaller && !validators.isAny { which = [] }
+        // A response to HEAD has no body that could answer a GET.
+        if !isHead { which.removeAll { stored.all[$0].isHead } }
         guard let first = which.first else {
             return isOfCaller ? .deliver(result, trace(status), validation: nil) : .again
         }

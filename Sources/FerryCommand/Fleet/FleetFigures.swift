@@ -132,7 +132,7 @@ extension BenchTotals {
             + Array(statuses.values) + Array(errors.named.values)
         let texts = Array(errors.named.keys) + Array(errors.samples.keys) + Array(errors.samples.values)
         return counts.allSatisfy { FleetFigures.isBelievable($0, in: seconds) }
-            && Double(bytes) <= seconds * FleetFigures.mostBytes + 1e9
+            && bytes <= 1 << 53 && Double(bytes) <= seconds * FleetFigures.mostBytes + 1e9
             && unsent <= failed && errors.byStatus <= failed && errors.byBody <= failed - errors.byStatus
             && statuses.count <= 1000 && statuses.keys.allSatisfy { (0...999).contains($0) }
             && texts.count <= 3000 && texts.allSatisfy { $0.utf8.count <= 10_000 }

@@ -141,6 +141,25 @@ import Testing
         await agent.shutdown()
     }
 
+    /// A 304 with the tag of a stored response to HEAD, which has no body.
+    @Test func aResponseToHEADNeverAnswersAGETThatAServerValidatesByIt() async throws {
+        let stub = StubTransport { request in
+            let isHead = request.method == .head
+            let headers: Headers = [
+                "Cache-Control": "max-age=10", "Vary": "Accept",
+                "ETag": isHead || request.number == 3 ? "\"b\"" : "\"a\"",
+            ]
+            if request.number == 3 { return .response(status: 304, headers: headers) }
+            return .response(headers: headers, body: isHead ? "" : "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        _ = try await texts(agent, http(["Accept": "a"]), http(["Accept": "b"], method: .head))
+        bench.advance(by: .seconds(20))
+        #expect(try await texts(agent, http(["Accept": "a"])) == ["answer 4"])
+        #expect(!stub.requests[3].headers.contains("If-None-Match"))
+        await agent.shutdown()
+    }
+
     @Test(arguments: [true, false]) func whatAReloadHasOutdatedIsNotServed(memory: Bool) async throws {
         let stub = StubTransport { request in
             .response(
