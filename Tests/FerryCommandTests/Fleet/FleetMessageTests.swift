@@ -107,7 +107,8 @@ import Testing
     private static let lies: [@Sendable (inout FleetFigures) -> Void] = [
         { $0.seconds = 1e-300 }, { $0.seconds = -1 }, { $0.machine = 2 }, { $0.process = -1 }, { $0.memory = -1 },
         { $0.connections = .max }, { $0.late = 1e9 }, { $0.user = 1e30 }, { $0.totals.failed = 1 << 50 },
-        { $0.totals.bytes = .max }, { ($0.seconds, $0.totals.bytes) = (1e9, 1 << 63) }, { $0.totals.unsent = 1 }, { $0.totals.statuses = [-1: 1] },
+        { $0.totals.bytes = .max }, { ($0.seconds, $0.totals.bytes) = (1e9, 1 << 63) }, { $0.totals.unsent = 1 },
+        { $0.totals.statuses = [-1: 1] },
         { $0.totals.statuses = Dictionary(uniqueKeysWithValues: (0...1000).map { ($0, 1) }) },
         { $0.totals.latencies.record(.max) }, { $0.date = Date(timeIntervalSince1970: 1e18) },
         { $0.totals.latencies = made(#"{"first":0,"counts":[1],"minimum":0,"maximum":0,"sum":1e308}"#) },
