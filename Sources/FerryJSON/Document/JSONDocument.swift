@@ -145,6 +145,9 @@ extension ferry_json_tape {
         return found < 0 ? search(for: key, in: object) : found
     }
 
+    /// In bytes; no member of an object with noted keys has a longer one.
+    private static var longestKept: Int { 256 }
+
     @inline(never)
     private func search(for key: String, in object: Int) -> Int {
         guard ferry_json_tag(self, object) == JSONTag.object else { return 0 }
@@ -153,6 +156,8 @@ extension ferry_json_tape {
             // An empty string may come without an address.
             ferry_json_find(self, object, bytes.baseAddress ?? strings, bytes.count)
         }
+        // Keys that are expected are short; a thread does not keep others.
+        if key.utf8.count > Self.longestKept { return found }
         var isKept = false
         let room = ferry_json_expect(
             self, object, found, { $0.assumingMemoryBound(to: String.self).deinitialize(count: 1) }, &isKept)
