@@ -126,6 +126,10 @@ struct FleetCoordinator: Sendable {
     }
 
     private func say(_ state: FleetState) async throws(FleetError) {
+        let other = try await store.values(of: [keys.state])[0].flatMap { try? FleetState.reading($0) }
+        if let other, other.run != state.run, other.phase != .stopped {
+            throw FleetError("another coordinator has taken this name")
+        }
         _ = try await store.set(
             keys.state, to: try FleetMessage.bytes(state), expiringAfter: FleetState.lifetime, onlyIfAbsent: false)
     }

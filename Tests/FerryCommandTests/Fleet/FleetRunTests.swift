@@ -206,6 +206,18 @@ private final class MemoryFleetStore: FleetStore {
         }
     }
 
+    /// A coordinator that slept for so long that another uses its name.
+    @Test func aCoordinatorWhoseNameIsTakenLeavesItToTheOther() async throws {
+        let coordinator = try coordinator(["http://127.0.0.1:1/"], workers: 2)
+        let end = Task { try await coordinator.perform() }
+        while try await store.values(of: [keys.state])[0] == nil { await Task.yield() }
+        let other = FleetState(run: "b", workers: 2)
+        try await set(other)
+        await #expect(throws: FleetError("another coordinator has taken this name")) { try await end.value }
+        let left = try #require(try await store.values(of: [keys.state])[0])
+        #expect(try FleetState.reading(left) == other && store.keys == [keys.state])
+    }
+
     /// Ctrl-C at the coordinator: all end, and what they have measured is there.
     @Test func aCancelEndsTheLoadOfAll() async throws {
         try await withLoopbackServer { server in
