@@ -52,7 +52,7 @@ import Testing
         (["help", "--man", "fetch"], "--man and 'fetch' cannot be combined"),
         (["completions"], "expected a shell: bash, zsh or fish"),
         (["completions", "tcsh"], "unknown shell 'tcsh'; supported are bash, zsh and fish"),
-    ]) func whatMakesNoSenseIsAUsageError(_ line: [String], _ message: String) throws {
+    ]) func senselessCombinationsAreUsageErrors(_ line: [String], _ message: String) throws {
         let end = try FerryProgram.run(line)
         #expect(end.code == 1 && end.output.contains(message), "\(end.output)")
     }

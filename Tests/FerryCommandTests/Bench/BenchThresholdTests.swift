@@ -301,7 +301,7 @@ extension BenchThreshold {
         #expect(row?.split(separator: " ").dropFirst().allSatisfy { $0 == "–" } == true)
     }
 
-    @Test func answersThatWereNotAcceptedAreToldByStatus() {
+    @Test func refusedResponsesAreReportedByStatus() {
         var report = madeReport(requests: 34_997, failed: 34_997)
         (report.histogram, report.series, report.phases) = ([], [], [:])
         (report.statuses, report.failedBy) = (["500": 34_996], .init(transfer: 1, status: 34_996))
