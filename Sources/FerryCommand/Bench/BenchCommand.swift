@@ -242,7 +242,7 @@ extension BenchPlan.Model {
     var title: String {
         switch self {
         case .closed(let concurrency): "closed, \(grouped(UInt64(concurrency))) at once"
-        case .open(let rate): "open, \(rate == rate.rounded() ? String(Int(rate)) : String(rate)) a second"
+        case .open(let rate): "open, \(rate == rate.rounded() ? String(Int(rate)) : String(rate)) per second"
         }
     }
 }

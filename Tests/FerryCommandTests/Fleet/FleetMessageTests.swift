@@ -32,7 +32,7 @@ import Testing
         let open = (0..<3).map { rate.part(FleetShare(index: $0, count: 3)) }
         #expect(open.allSatisfy { $0.model == .open(rate: 900) } && open.map(\.connections) == [4, 3, 3])
         #expect(open[1].order.configuration.limits.transfersPerHost == 3)
-        #expect(open[1].title == "open, 900 a second, part 2 of 3")
+        #expect(open[1].title == "open, 900 per second, part 2 of 3")
     }
 
     /// Nothing that comes from Redis opens a file of the worker, or writes one.
