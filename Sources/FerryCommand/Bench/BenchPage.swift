@@ -68,7 +68,7 @@ struct BenchPage {
         let perSecond = report.seconds > 0 ? Int64(Double(report.bytes) / report.seconds) : 0
         let tiles: [(String, String, String)] = [
             (
-                grouped(UInt64(report.rps)), "accepted per second",
+                grouped(UInt64(report.rps)), "ok per second",
                 report.hasOtherAttempts
                     ? "\(grouped(UInt64(report.attemptsPerSecond))) attempts per second" : bytesText(perSecond) + "/s"
             ),
@@ -125,9 +125,9 @@ struct BenchPage {
             return [HTMLText.escaped(code) + message, grouped(count)]
         }
         if report.unsent > 0 { rows.append(["not sent", grouped(report.unsent)]) }
-        rows.append(["busiest thread of this process", fixed(report.generator.busiestThread * 100, 0) + " %"])
-        rows.append(["all cores, this process", fixed(report.generator.process * 100, 0) + " %"])
-        rows.append(["all cores, all processes", fixed(report.generator.machine * 100, 0) + " %"])
+        rows.append(["busiest thread of the generator", fixed(report.generator.busiestThread * 100, 0) + " %"])
+        rows.append(["all cores, by the generator", fixed(report.generator.process * 100, 0) + " %"])
+        rows.append(["all cores, by all processes", fixed(report.generator.machine * 100, 0) + " %"])
         rows.append(["loop lag, p99", time(report.generator.loopLag["p99"])])
         if let late = report.generator.lateness { rows.append(["sent late by, p99", time(late["p99"])]) }
         return "<div class=\"narrow\">\(table(["", ""], rows))</div>"

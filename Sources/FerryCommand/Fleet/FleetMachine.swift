@@ -113,7 +113,7 @@ struct FleetMachine: Sendable {
             return .start
         }
         if now < joinBound { return .wait }
-        return .fail("only \(joined) of \(workers.count) workers joined within \(FailureText.text(joinTime))")
+        return .fail("\(joined) of \(workers.count) workers joined within \(FailureText.text(joinTime))")
     }
 
     private mutating func watch(_ findings: [Finding], at now: UInt64) -> Action {

@@ -156,7 +156,7 @@ extension BenchThreshold {
         report.ok = 0
         #expect(
             BenchTable(report).text.contains("0 accepted responses per second, 1.20 kB/s; 40 attempts per"))
-        #expect(madePage(report).contains("accepted per second</small>"))
+        #expect(madePage(report).contains("ok per second</small>"))
         #expect(madePage(report).contains("<small>40 attempts per second</small>"))
         #expect(BenchTable(madeReport()).text.contains("1,000 requests per second, 1.20 kB/s\n"))
     }

@@ -56,7 +56,7 @@ import Testing
         let found = [beat("a"), .nothing, beat("c")]
         #expect(machine.looked(found, at: 60 * Self.second - 1).word == "wait")
         #expect(
-            machine.looked(found, at: 60 * Self.second).word == "fail: only 2 of 3 workers joined within 60 s")
+            machine.looked(found, at: 60 * Self.second).word == "fail: 2 of 3 workers joined within 60 s")
     }
 
     @Test func anInvalidMessageEndsTheWait() {

@@ -92,11 +92,11 @@ private final class MemoryFleetStore: FleetStore {
         let coordinator = try coordinator(["http://127.0.0.1:1/", "-n", "9"], workers: 2, joinTime: .milliseconds(300))
         let worker = try worker()
         let end = Task { try await worker.perform() }
-        await #expect(throws: FleetError("only 1 of 2 workers joined within 300 ms")) {
+        await #expect(throws: FleetError("1 of 2 workers joined within 300 ms")) {
             try await coordinator.perform()
         }
         let fault = await #expect(throws: FleetStop.self) { try await end.value }
-        #expect(fault?.description == "the coordinator has ended the run: only 1 of 2 workers joined within 300 ms")
+        #expect(fault?.description == "the coordinator has ended the run: 1 of 2 workers joined within 300 ms")
         #expect(store.keys == [keys.state], "what says so expires")
     }
 
