@@ -1,4 +1,4 @@
-/* core.h - a loop with the state of all its layers. */
+/* core.h - an event loop together with the state of all layers. */
 #ifndef FERRY_CORE_H
 #define FERRY_CORE_H
 
@@ -14,8 +14,8 @@ typedef struct ferry__core {
   ferry__http1 http1;
 } ferry__core;
 
-/* Makes a loop with all its parts zeroed; NULL without memory. A loop that was
- * not started is freed with free(). */
+/* Makes a loop, with all its parts zeroed. NULL if there is not enough memory.
+ * A loop that was not started is freed with free(). */
 ferry_loop *ferry__core_make(void);
 
 #endif

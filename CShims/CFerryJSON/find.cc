@@ -1,11 +1,12 @@
-// find.cc - the search for a member of an object.
+// find.cc - finds a member of an object by its key.
 //
-// If a key stands twice, its last value counts. A search therefore looks at all
-// members unless the keys are known to differ. The first search finds that out
-// and keeps a note for the next ones, with the place that it has reached: most
-// programs ask for members in their order. Objects are compared with a model
-// (model.h), which says all of that at once, and which keys the program will
-// ask for. Each thread has its own notes, so documents never change.
+// If a key occurs twice, its last value counts. A search therefore reads all
+// members unless the keys are known to differ. The first search finds out
+// whether they do, and writes a note for later searches. The note also has the
+// place where the search ended, because most programs ask for members in their
+// order. If an object is like a model (model.h), the model has this information
+// at once, and also the keys that the program will probably ask for. Each
+// thread has its own notes, so documents never change.
 #include "keys.h"
 #include "notes.h"
 
@@ -19,20 +20,21 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "a string's length comes before its bytes in the first word");
 
-// So many keys are compared with one bit for each.
+// Objects with up to this many members are checked with one bit for each key.
 constexpr size_t few = 16;
 
-// Objects with more members are gone through some times before their keys are
-// compared, which takes as long.
+// The keys of objects with more members are compared only after some searches,
+// because that takes as long as these searches.
 constexpr size_t most_compared = 64;
 constexpr uint32_t most_searches = 3;
 
-// What of the first word of a string belongs to it, by its length: that, and up
-// to four bytes.
+// The bits of the first word that belong to a string, by its length: the length
+// itself and up to four bytes.
 constexpr uint64_t masks[] = {0xffffffff, 0xffffffffff, 0xffffffffffff,
                               0xffffffffffffff, ~uint64_t(0)};
 
-// The length of a key and its first four bytes, which tell nearly all apart.
+// The length of a key and its first four bytes. They distinguish nearly all
+// keys.
 uint64_t first_word(const uint8_t *string) noexcept {
   uint64_t word;
   memcpy(&word, string, sizeof word);
@@ -59,7 +61,7 @@ struct Wanted {
   }
 };
 
-// Whether the key at `index` stands before it too.
+// Whether the key at `index` also occurs before it.
 [[gnu::noinline]] bool stands_before(ferry_json_tape tape, size_t begin,
                                      size_t index) noexcept {
   size_t count;
@@ -70,8 +72,8 @@ struct Wanted {
   return false;
 }
 
-// The keys of an object of few members: one bit for each, and if that is taken,
-// a look at all before.
+// The keys of an object with few members: one bit for each key. If the bit is
+// taken, all earlier keys are compared.
 class FewKeys {
  public:
   FewKeys(ferry_json_tape tape, size_t index) noexcept
@@ -90,7 +92,7 @@ class FewKeys {
   uint64_t seen = 0;
 };
 
-// The keys of an object of up to `most_compared` members, in a table.
+// The keys of an object with up to `most_compared` members, in a hash table.
 class SomeKeys {
  public:
   SomeKeys(ferry_json_tape tape, size_t) noexcept : tape(tape) {}
@@ -108,18 +110,19 @@ class SomeKeys {
   }
 
  private:
-  // Twice as many as there are keys at most.
+  // The table has twice as many slots as there can be keys.
   static constexpr unsigned bits = 7;
   ferry_json_tape tape;
   uint32_t table[1 << bits] = {};
 };
 
+// Does not compare the keys of an object with many members.
 struct ManyKeys {
   ManyKeys(ferry_json_tape, size_t) noexcept {}
   bool is_new(size_t, uint64_t, const uint8_t *) noexcept { return false; }
 };
 
-// Goes through all members, and compares their keys.
+// Finds the last member with a key, and compares all keys meanwhile.
 template <typename Keys>
 size_t find_last(ferry_json_tape tape, size_t index, size_t end,
                  const Wanted &wanted, bool *keys_differ) noexcept {
@@ -157,8 +160,8 @@ size_t find_first(ferry_json_tape tape, size_t begin, size_t end,
   return 0;
 }
 
-// Whether the keys of a large object differ. Where there is no memory to find
-// out, they do not.
+// Whether the keys of a large object differ. Returns false if there is not
+// enough memory to find out.
 bool all_differ(ferry_json_tape tape, size_t index, size_t end) noexcept {
   size_t size = 256;
   while (size < 2 * ferry_json_count(tape, index))
@@ -178,7 +181,7 @@ bool all_differ(ferry_json_tape tape, size_t index, size_t end) noexcept {
   return true;
 }
 
-// The member behind the one that was found last.
+// The member after the one that was found last.
 inline size_t next_of(const Note &note, ferry_json_tape tape) noexcept {
   return note.last ? ferry_json_after(tape, note.last) : note.index + size_t(1);
 }
@@ -205,7 +208,7 @@ size_t search(Note &note, ferry_json_tape tape, size_t index, size_t end,
   return found;
 }
 
-// The note of an object, which may be new; null when there is no memory.
+// The note of an object, which may be new; null if there is not enough memory.
 inline Note *note_of(ferry_json_tape tape, size_t index) noexcept {
   Notes *own = Notes::of_thread();
   if (!own)
@@ -216,8 +219,9 @@ inline Note *note_of(ferry_json_tape tape, size_t index) noexcept {
   return &note;
 }
 
-// Not what the model expects next, or the first of an object: the program may
-// have left something out, or its note may have made room for another one.
+// Looks for a key among all that the model expects. Called when the key is not
+// the next one: the program may have skipped some, the object may be new, or
+// its note may have been replaced by another one.
 [[gnu::noinline]] size_t expect_any(ferry_json_tape tape, size_t index,
                                     uint64_t first, uint64_t second) noexcept {
   Note *note = note_of(tape, index);

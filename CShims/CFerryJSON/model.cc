@@ -1,4 +1,4 @@
-// model.cc - whether an object has the keys of another one.
+// model.cc - compares the keys of an object with those of a model.
 #include "model.h"
 
 #include <new>
@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t all = ~uint64_t(0);
 
-// What of the first two words of a string belongs to it, by its length.
+// The bits of the first two words that belong to a string, by its length.
 constexpr uint64_t parts[13][2] = {
     {0xffffffff, 0},         {0xffffffffff, 0}, {0xffffffffffff, 0},
     {0xffffffffffffff, 0},   {all, 0},          {all, 0xff},
@@ -33,7 +33,8 @@ bool Model::reserve(ferry_json_forget *forget) noexcept {
   capacity = 0;
   keys.reset(new (std::nothrow) Key[size]);
   places.reset(new (std::nothrow) uint32_t[size]);
-  // A program may ask for keys that are not there, or twice for one.
+  // Room for more keys than there are members: a program may ask for absent
+  // keys, or twice for the same one.
   asked_capacity = size + size / 4;
   asked.reset(new (std::nothrow) Asked[asked_capacity]);
   if (!keys || !places || !asked)
@@ -129,10 +130,10 @@ inline bool Model::is_key(const Key &key, const uint8_t *string) noexcept {
   return !differ(words, key.middle);
 }
 
-// Whether an object has the keys of the model at their places, and no strings
-// or containers among its values either. Its strings are its keys alone then,
-// in their order. The values are looked at alone and not one behind the other,
-// so that the processor need not wait.
+// Whether an object has the keys of the model at the same places, and like the
+// model no strings or containers among its values. Then its strings are just
+// its keys, in order. Each value is checked by its place in the model and not
+// by the value before it, so that the processor need not wait.
 bool Model::has_same_numbers(ferry_json_tape tape,
                              size_t object) const noexcept {
   size_t differences = 0, strings = 0;
@@ -147,7 +148,7 @@ bool Model::has_same_numbers(ferry_json_tape tape,
   const uint8_t *last = ferry__json_key_at(tape, object + places[count - 1]);
   const auto distance = static_cast<size_t>(last - first);
   uint32_t length;
-  // The length of the last key first: nothing behind it is read.
+  // The length is compared first, so that nothing after the last key is read.
   memcpy(&length, last, sizeof length);
   return distance + sizeof length + length == text_count &&
          memcmp(first, text.get(), text_count) == 0;
@@ -159,8 +160,8 @@ Model::Likeness Model::compare(ferry_json_tape tape, size_t object,
       ferry_json_close(tape, object) - object == places[count];
   if (is_as_long && text && has_same_numbers(tape, object))
     return SAME_PLACES;
-  // As long as the values are as long as those of the model, it is known where
-  // the next key stands before the value is looked at.
+  // As long as each value has the length of the model's, the place of the next
+  // key is known before the value is read.
   uint32_t n = 0;
   size_t key = object + 1;
   for (; n < count && key == object + places[n]; n++) {

@@ -1,4 +1,4 @@
-// model.h - an object whose keys other objects have, too.
+// model.h - a model: an object whose keys other objects probably have, too.
 #ifndef FERRY_JSON_MODEL_H
 #define FERRY_JSON_MODEL_H
 
@@ -12,62 +12,66 @@ static inline const uint8_t *ferry__json_key_at(ferry_json_tape tape,
   return tape.strings + ferry_json_payload(tape, index);
 }
 
-// A key that was asked for, and the member that has it.
+// A key that the program has asked for, and the member that has this key.
 struct Asked {
   static constexpr uint32_t absent = UINT32_MAX - 1;
   static constexpr uint32_t nothing = UINT32_MAX;
 
-  uint64_t words[2];          // a string of Swift's, if it is kept
-  uint32_t member = nothing;  // which one of the object's, or one of the above
+  uint64_t words[2];          // a Swift string, if it is kept
+  uint32_t member = nothing;  // the member's number, or one of the above
   bool is_kept = false;
 };
 
-// Objects of one type mostly have the same keys in the same order. The first
-// search in an object compares its keys with those of one that was searched
-// before, its model. Where they are the same, what is known of the model's keys
-// is true of the object's. A model has copies of its keys and outlives its
-// document.
+// Objects of one type usually have the same keys in the same order. The first
+// search in an object compares its keys with those of an earlier object, its
+// model. If the keys are the same, everything that is known about the model's
+// keys also holds for the object. A model has copies of the keys, so it
+// outlives its document.
 class Model {
  public:
   static constexpr uint32_t most_members = 256;
 
   enum Likeness { DIFFERENT, SAME_KEYS, SAME_PLACES };
 
-  uint64_t tag = 0;     // of the objects that may be like it
-  uint64_t serial = 0;  // of all models of the thread
-  uint32_t count = 0;   // of its members
+  uint64_t tag = 0;     // of the objects that may have this model
+  uint64_t serial = 0;  // unique among the models of the thread
+  uint32_t count = 0;   // number of members
   bool keys_differ = false;
 
-  // In this order. The entry behind the last one asked for is of no key.
+  // The keys in the order in which they were asked for. The entry after the
+  // last one has no key.
   std::unique_ptr<Asked[]> asked;
   uint32_t asked_count = 0;
 
-  // Where its keys and its closing word stand, counted from the opening word.
+  // The places of the keys and of the closing word, counted from the opening
+  // word.
   const uint32_t *member_places() const noexcept { return places.get(); }
 
-  // Whether an object can be one: none of its keys is very long.
+  // Whether an object can be a model: none of its keys is very long.
   static bool can_be(ferry_json_tape tape, size_t object) noexcept;
-  // Makes such an object the model; false for lack of memory.
+  // Makes such an object the model. Returns false if there is not enough
+  // memory.
   bool begin(ferry_json_tape tape, size_t object,
              ferry_json_forget *forget) noexcept;
 
-  // How much the object is like it, which has as many members. Where only the
-  // keys are the same, and `others` is not null, it gives their places.
+  // Compares an object that has the same number of members. If only the keys
+  // are the same and `others` is not null, it receives the places of the
+  // object's keys.
   Likeness compare(ferry_json_tape tape, size_t object,
                    uint32_t *others) const noexcept;
 
-  // The entry for one more key. When there is no more room, those before are
-  // no longer expected.
+  // The entry for one more key. If there is no more room, the earlier keys are
+  // forgotten.
   Asked &next_entry() noexcept;
 
   void forget_asked(ferry_json_forget *forget) noexcept;
 
  private:
   struct Key {
-    uint64_t head[2];    // its length and first twelve bytes
-    uint64_t part[2];    // the bits of the head that belong to it
-    uint64_t tail[2];    // of a longer one, its last sixteen bytes
-    uint64_t middle[2];  // of one longer still, the sixteen behind the head
+    uint64_t head[2];    // its length and its first 12 bytes
+    uint64_t part[2];    // the bits of the head that belong to the key
+    uint64_t tail[2];    // over 12 bytes: the last 16 bytes
+    uint64_t middle[2];  // over 28 bytes: the 16 bytes after the head
     uint32_t count;
   };
   static constexpr uint32_t longest_key = 12 + 16 + 16;
@@ -77,8 +81,8 @@ class Model {
   std::unique_ptr<uint32_t[]> places;
   uint32_t capacity = 0;
   uint32_t asked_capacity = 0;
-  // Of an object without strings and containers among its values: its keys, as
-  // they stand one behind the other among the strings. Else null.
+  // The keys as they follow each other among the document's strings, if no
+  // value of the object is a string or a container. Otherwise null.
   std::unique_ptr<uint8_t[]> text;
   size_t text_count = 0;
 

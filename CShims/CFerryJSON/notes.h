@@ -1,16 +1,16 @@
-// notes.h - what a thread notes of the objects that it searches.
+// notes.h - the notes of a thread about the objects that it searches.
 #ifndef FERRY_JSON_NOTES_H
 #define FERRY_JSON_NOTES_H
 
 #include "model.h"
 
-// Of one object.
+// The note about one object.
 struct alignas(64) Note {
   uint64_t document;
   uint64_t serial;         // of the model
   Model *model;
-  const Asked *next;       // of the model, what is expected
-  const uint32_t *places;  // of the members, as the model's
+  const Asked *next;       // of the model: the key that is expected next
+  const uint32_t *places;  // of the members, like those of the model
   uint32_t index;          // of the object
   uint32_t last;           // the value found last, or 0
   uint32_t searches;
@@ -37,10 +37,10 @@ struct alignas(64) Note {
   }
 };
 
-// Those of a thread, some tens of KiB.
+// All notes of a thread: some tens of KiB.
 class Notes {
  public:
-  // Null when there is no memory for them.
+  // Null if there is not enough memory.
   static Notes *of_thread() noexcept {
     return current ? current : make();
   }

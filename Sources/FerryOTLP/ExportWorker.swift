@@ -8,7 +8,7 @@ final class ExportWorker: Sendable {
     private enum Job: Sendable {
         case spans
         case metrics
-        /// Both, and then resume the waiting task.
+        /// Exports both, and then resumes the waiting task.
         case everything(CheckedContinuation<Void, Never>)
     }
 
@@ -16,7 +16,7 @@ final class ExportWorker: Sendable {
         var runs: RecordedRuns
         var statistics = OTLPStatistics()
         var isClosed = false
-        /// Whether an export of spans was requested and has not started; below, the same for metrics.
+        /// Whether an export of spans was requested and has not started. The next one is the same for metrics.
         var isPending = false
         var areMetricsPending = false
     }
@@ -24,7 +24,7 @@ final class ExportWorker: Sendable {
     let durations: DurationTable
     private let configuration: OTLPConfiguration
     private let resource: OTLPResource
-    /// The same as JSON.
+    /// The resource as JSON.
     private let resourceText: [UInt8]
     private let agent: NetworkAgent
     private let state: Mutex<State>
@@ -33,7 +33,7 @@ final class ExportWorker: Sendable {
     init(_ configuration: OTLPConfiguration) {
         self.configuration = configuration
         resource = OTLPResource(configuration)
-        // Texts only, which can always be encoded.
+        // A resource has only strings, so encoding it cannot fail.
         resourceText = (try? FerryJSONEncoder().encode(resource)).map { Array($0) } ?? Array("{}".utf8)
         durations = DurationTable(configuration, since: wallClock())
         var network = configuration.network
@@ -65,7 +65,7 @@ final class ExportWorker: Sendable {
         }
     }
 
-    /// Accepts nothing more, and exports the rest.
+    /// Accepts no more runs. The worker exports the rest and ends.
     func close() {
         state.withLock { $0.isClosed = true }
         jobs.finish()
@@ -79,7 +79,8 @@ final class ExportWorker: Sendable {
         if isNew { jobs.yield(.spans) }
     }
 
-    /// A collector that is slower than the interval gets one export afterwards, not all those that were due.
+    /// Requests an export of metrics, unless one is pending: if the collector is slower than the interval, exports do
+    /// not pile up.
     private func exportMetricsSoon() {
         let isNew = state.withLock { state in
             defer { state.areMetricsPending = true }
@@ -109,7 +110,7 @@ final class ExportWorker: Sendable {
         for timer in timers { timer.cancel() }
         await exportSpans()
         await exportMetrics()
-        // What could not be exported now will not be exported.
+        // What could not be exported now is lost.
         state.withLock { $0.statistics.droppedRuns += UInt64($0.runs.drop()) }
         await agent.shutdown(grace: .zero)
     }
@@ -125,8 +126,8 @@ final class ExportWorker: Sendable {
         return timer
     }
 
-    /// Exports all spans that are waiting now. If an export fails, the rest waits for the next time. So do runs that
-    /// end meanwhile: under load there are always some, and this export, and metrics, would never be complete.
+    /// Exports all spans that are waiting now. If an export fails, the rest waits for the next one. So do runs that end
+    /// during the export: under load there are always some, and the export would never end.
     private func exportSpans() async {
         var left = state.withLock { state in
             state.isPending = false
@@ -164,7 +165,7 @@ final class ExportWorker: Sendable {
     private func send(_ body: RequestBody, to path: String) async -> OTLPAnswer? {
         var request = HTTPRequest(.post, path, headers: configuration.headers, body: body)
         request.deadline = configuration.deadline
-        // OTLP specifies exactly these. A repeated export does no harm.
+        // These are the statuses that OTLP allows to retry. Repeating an export does no harm.
         var policy = RetryPolicy.exponential(maxAttempts: 5)
         policy.statuses = [429, 502, 503, 504]
         policy.retriesNonIdempotent = true
@@ -179,14 +180,14 @@ final class ExportWorker: Sendable {
     }
 }
 
-/// The collector's response to an accepted export: empty, or that it rejected a part.
+/// The collector's response to an accepted export. It may say that the collector rejected a part.
 struct OTLPAnswer {
     private let partial: JSON?
 
-    /// A body that is not JSON has no information; the status says that the export was accepted.
+    /// A body that is not JSON is ignored, because the status already says that the export was accepted.
     init(_ response: Response) { partial = (try? response.json)?["partialSuccess"] }
 
-    /// A string in the JSON of OTLP, but some collectors send a number.
+    /// The number of rejected items. It is a string in the JSON of OTLP, but some collectors send a number.
     func rejected(_ member: String) -> UInt64 {
         guard let count = partial?[member] else { return 0 }
         return count.string.flatMap { UInt64($0) } ?? count.uint.map { UInt64($0) } ?? 0

@@ -1,6 +1,6 @@
 import Ferry
 
-/// A run that has ended and waits for its export. It holds no response and no error, which could be large.
+/// A run that has ended and waits for its export. It holds neither the response nor the error, which could be large.
 struct RecordedRun: Sendable {
     let span: RunSpan
     let info: RunInfo
@@ -26,10 +26,11 @@ struct RecordedRun: Sendable {
     }
 }
 
-/// The runs that wait for their export, oldest first, up to a maximum number.
+/// The bounded queue of the runs that wait for their export, oldest first.
 struct RecordedRuns {
     private var runs: [RecordedRun] = []
-    /// Those before it have been taken. They go when they are half of all, so that a batch does not move all behind it.
+    /// The runs before this index have been taken. They are removed when they are half of all, so that taking a batch
+    /// does not move all other runs.
     private var head = 0
     private let most: Int
     /// The number of runs that did not fit.
@@ -39,12 +40,12 @@ struct RecordedRuns {
 
     var count: Int { runs.count - head }
 
-    /// Whether the queue is half full: then the runs should be exported soon.
+    /// Whether the queue is half full. Then its runs should be exported soon.
     var isHalfFull: Bool { count >= half }
 
     private var half: Int { most / 2 + most % 2 }
 
-    /// Returns whether the queue has just become half full.
+    /// Adds a run, or drops it if the queue is full. Returns whether the queue has just become half full.
     mutating func append(_ run: RecordedRun) -> Bool {
         if count >= most {
             dropped += 1
@@ -64,7 +65,7 @@ struct RecordedRuns {
         return taken
     }
 
-    /// Drops all of them.
+    /// Drops all runs, and returns their number.
     mutating func drop() -> Int {
         defer { (runs, head) = ([], 0) }
         return count

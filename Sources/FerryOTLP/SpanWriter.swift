@@ -2,14 +2,14 @@ import Ferry
 import FerryJSON
 import FoundationEssentials
 
-/// Writes the spans of runs in the JSON form of OTLP 1.x, without values of them in between: 64-bit numbers are texts,
+/// Writes the spans of runs as JSON of OTLP 1.x, directly into a buffer. In this format 64-bit numbers are strings and
 /// ids are hexadecimal (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
 struct SpanWriter: ~Copyable {
     private var text = TextBuffer(capacity: 1 << 16)
-    /// Spans so far.
+    /// The number of spans so far.
     private(set) var count = 0
 
-    /// `resource` is one, as JSON.
+    /// `resource` is the JSON of an OTLP resource.
     init(resource: [UInt8]) {
         text.append(#"{"resourceSpans":[{"resource":"#)
         resource.withUnsafeBufferPointer { text.append($0) }
@@ -18,18 +18,18 @@ struct SpanWriter: ~Copyable {
 
     deinit { text.deallocate() }
 
-    /// The message with all spans. To be called once, when all are there.
+    /// Ends the message and returns it. Must be called once, after the last span.
     mutating func finish() -> Data {
         text.append("]}]}]}")
         return text.data()
     }
 
-    /// Adds the run's span, and behind it those of its attempts, by the semantic conventions for HTTP clients.
+    /// Adds the span of a run, followed by those of its attempts, by the semantic conventions for HTTP clients.
     mutating func append(_ run: RecordedRun) {
         let url = run.info.url
         appendRun(run, url)
         for (number, attempt) in run.span.attempts.enumerated() {
-            // The redaction is the dearest part of a span.
+            // Redacting a URL costs more than the rest of a span, so an attempt uses the run's if it is the same.
             append(attempt, number: number, of: run, run.info.isAbout(attempt.url) ? url : attempt.shownURL)
         }
     }
@@ -71,7 +71,7 @@ struct SpanWriter: ~Copyable {
         case 20: string(Self.version, "2")
         default: break
         }
-        // One that has no answer was under way when its run ended.
+        // An attempt without a response was active when its run ended.
         let failure =
             attempt.failureLabel ?? (attempt.end == 0 ? run.error ?? "unknown" : nil)
             ?? (attempt.status >= 400 ? String(attempt.status) : nil)
@@ -87,7 +87,7 @@ struct SpanWriter: ~Copyable {
     private static var error: StaticString { #",{"key":"error.type","value":{"stringValue":"# }
     private static var version: StaticString { #",{"key":"network.protocol.version","value":{"stringValue":"# }
 
-    /// Up to the first attribute.
+    /// Writes a span up to its first attribute.
     private mutating func begin(
         _ context: TraceContext, _ id: UInt64, below parent: UInt64, _ name: String, kind: StaticString,
         from start: UInt64, to end: UInt64
@@ -126,14 +126,14 @@ struct SpanWriter: ~Copyable {
         text.append("}}")
     }
 
-    /// `head` is all of an attribute that stands before its value.
+    /// Writes an attribute with a string. `head` is everything before the value.
     private mutating func string(_ head: StaticString, _ value: String) {
         text.append(head)
         text.append(string: value, escapingSlashes: false)
         text.append("}}")
     }
 
-    /// Likewise, with the quotation mark of the number.
+    /// Writes an attribute with a number. `head` is everything before the value, including its opening quotation mark.
     private mutating func number(_ head: StaticString, _ value: Int64) {
         text.append(head)
         text.append(number: value)

@@ -1,27 +1,28 @@
 internal import FerryCache
 internal import Synchronization
 
-/// Removals that Redis has not heard of, or that others have not been told of: what stands under these keys is not to
-/// be used, and goes as soon as Redis is back.
+/// The removals that Redis has not confirmed, or that other processes have not been told of. The entries under these
+/// keys must not be used. They are removed as soon as Redis is available again.
 final class OwedRemovals: Sendable {
     private struct State {
         var last: UInt64 = 0
-        /// The number of the removal that is owed last, by name.
+        /// The number of the latest removal that is owed, by name.
         var owed: [String: UInt64] = [:]
-        /// Those of them that nobody is about to make up for.
+        /// The names in `owed` whose removal nobody is repeating at the moment.
         var left: Set<String> = []
-        /// Others may have in memory what was removed. They are to be told even if a write has paid since.
+        /// Other processes may still have removed entries in memory. They must be told, even if a later write has
+        /// replaced an entry.
         var isUntold = false
     }
 
     private let state = Mutex(State())
-    /// Looks have nothing to lock while there is nothing to be done.
+    /// How much is owed. While it is 0, lookups need no lock.
     private let count = Atomic<Int>(0)
 
-    /// The bound of them: beyond it some are forgotten, and what they were to remove stays until it expires.
+    /// The maximum number of owed removals. Further ones are not kept, and their entries stay until they expire.
     private static let most = 10_000
 
-    /// Gives the number that pays for it.
+    /// Adds a removal. Returns its number, with which it is paid.
     func add(_ name: String) -> UInt64 {
         change { state in
             state.last += 1
@@ -31,7 +32,7 @@ final class OwedRemovals: Sendable {
         }
     }
 
-    /// The removal of this number has not come about, or not to the ears of others, as far as is known.
+    /// The removal with this number has failed, or others may not have been told of it. It must be repeated.
     func leave(_ name: String, _ number: UInt64) {
         change { state in
             state.isUntold = true
@@ -39,12 +40,12 @@ final class OwedRemovals: Sendable {
         }
     }
 
-    /// What a later change of the entry pays for; 0 where nothing is owed.
+    /// The number of the owed removal that a later change of the entry pays; 0 if nothing is owed.
     func number(_ name: String) -> UInt64 {
         count.load(ordering: .acquiring) > 0 ? state.withLock { $0.owed[name] ?? 0 } : 0
     }
 
-    /// Redis has removed or replaced the entry after the removal of this number.
+    /// Redis has removed or replaced the entry, so the removals up to this number are paid.
     func pay(_ name: String, _ number: UInt64) {
         if number == 0 { return }
         change { state in
@@ -54,12 +55,12 @@ final class OwedRemovals: Sendable {
         }
     }
 
-    /// Whether there is something that nobody is about to make up for.
+    /// Whether there are removals that must be repeated and that nobody is repeating.
     var hasLeft: Bool {
         count.load(ordering: .acquiring) > 0 && state.withLock { $0.isUntold || !$0.left.isEmpty }
     }
 
-    /// All of that, which the caller is to make up for; `nil` where there is nothing.
+    /// Takes all removals that must be repeated. The caller repeats them. `nil` if there are none.
     func takeLeft() -> RemovalDebt? {
         if count.load(ordering: .acquiring) == 0 { return nil }
         return change { state in
@@ -69,7 +70,7 @@ final class OwedRemovals: Sendable {
         }
     }
 
-    /// Others have not been told of a removal of all entries.
+    /// Other processes have not been told of a removal of all entries.
     func leaveUntold() { change { $0.isUntold = true } }
 
     private func change<R: Sendable>(_ body: (inout State) -> R) -> R {
@@ -80,7 +81,7 @@ final class OwedRemovals: Sendable {
     }
 }
 
-/// Removals that are being made up for. They are paid when Redis has removed the entries and told the others.
+/// Removals that are being repeated. They are paid when Redis has removed the entries and told the other processes.
 final class RemovalDebt: Sendable {
     let names: [(name: String, number: UInt64)]
     private let owed: OwedRemovals
@@ -90,7 +91,7 @@ final class RemovalDebt: Sendable {
         (self.owed, self.names) = (owed, names)
     }
 
-    /// What became of one.
+    /// Takes the outcome of one removal.
     func remove(_ name: String, _ number: UInt64, _ outcome: RedisCommand.Outcome) {
         if case .reply(let reply) = outcome, reply.kind == .integer {
             removed.withLock { $0.append((name, number)) }
@@ -99,7 +100,8 @@ final class RemovalDebt: Sendable {
         }
     }
 
-    /// What became of the message, which comes behind all of them. Where Redis refuses it, nobody can be told.
+    /// Takes the outcome of the message to the others, which is sent after all removals. If Redis itself refuses the
+    /// message, the removals still count as paid, because nobody can be told.
     func tell(_ outcome: RedisCommand.Outcome) {
         let removed = removed.withLock { $0 }
         guard case .reply = outcome else {

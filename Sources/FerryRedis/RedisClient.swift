@@ -2,13 +2,13 @@ internal import FerryCache
 internal import Glibc
 import Synchronization
 
-/// Sends one command at a time to Redis and blocks until the reply is there.
+/// A client that sends one command at a time to Redis and blocks until the reply has arrived.
 ///
-/// It connects when the first command is sent, and again after a fault. Every command ends within
-/// ``RedisConfiguration/connectTimeout`` and ``RedisConfiguration/timeout``; a reply is at most as large as
-/// ``RedisConfiguration/maxEntryBytes``. Commands from several threads wait for each other.
+/// It connects with the first command, and again after a fault. A command takes at most the sum of
+/// ``RedisConfiguration/connectTimeout`` and ``RedisConfiguration/timeout``. A reply has at most
+/// ``RedisConfiguration/maxEntryBytes``. Commands of several threads run one after another.
 package final class RedisClient: Sendable {
-    /// What Redis replied.
+    /// A reply of Redis.
     package indirect enum Reply: Sendable, Equatable {
         case null
         case status(String)
@@ -17,21 +17,21 @@ package final class RedisClient: Sendable {
         case array([Reply])
     }
 
-    /// Why there is no reply.
+    /// The error of a command.
     package struct Fault: Error, CustomStringConvertible, Equatable {
-        /// One sentence without the password.
+        /// The message, without the password.
         package let description: String
-        /// Whether it is Redis that replied so. Otherwise there is no connection, or no valid reply in time.
+        /// Whether Redis replied with this error. Otherwise there is no connection, or no valid reply in time.
         package var isReply = false
     }
 
     private let configuration: RedisConfiguration
     private let connection = Mutex<RedisConnection?>(nil)
 
-    /// A client of this server. It is not connected yet.
+    /// Creates a client of a server. It does not connect yet.
     package init(_ configuration: RedisConfiguration) { self.configuration = configuration }
 
-    /// Sends a command and waits for its reply. A reply that is an error is thrown.
+    /// Sends a command and waits for its reply. Blocks the calling thread. Throws if Redis replies with an error.
     package func perform(_ arguments: [[UInt8]]) throws(Fault) -> Reply {
         let result = connection.withLock { connection in
             Result { () throws(Fault) in try perform(arguments, over: &connection) }
@@ -46,7 +46,7 @@ package final class RedisClient: Sendable {
             guard let connection else { throw RedisFault(.other) }
             reply = try exchange(arguments, over: connection)
         } catch {
-            // Replies that are late would be those of other commands.
+            // A late reply would be taken for that of the next command.
             connection = nil
             throw Fault(description: text(of: error))
         }
@@ -81,7 +81,7 @@ package final class RedisClient: Sendable {
         return replies[0]
     }
 
-    /// hiredis writes to a socket that may be closed, which must not end the process.
+    /// Blocks SIGPIPE during a write: hiredis may write to a closed socket, which must not end the process.
     private static func withoutPipeSignal(_ body: () throws(RedisFault) -> Void) throws(RedisFault) {
         var pipe = sigset_t()
         var before = sigset_t()
@@ -105,9 +105,9 @@ package final class RedisClient: Sendable {
             case .unixSocket(let path): path
             }
         switch fault.kind {
-        case .timeout: return "Redis at \(place) did not answer in time"
+        case .timeout: return "Redis at \(place) did not reply in time"
         case .noPermission: return "Redis at \(place) refused the login"
-        case .damaged: return "Redis at \(place) sent an invalid or too large reply"
+        case .damaged: return "Redis at \(place) sent a reply that is invalid or too large"
         case .busy: return "Redis at \(place) is busy"
         default: return "no connection to Redis at \(place)"
         }

@@ -1,24 +1,27 @@
 internal import Czstd
 
-/// What stands in Redis for an entry: its record as it is, or compressed with zstd behind a mark and its length.
+/// The form of an entry in Redis: its record unchanged, or a mark and the record's length, followed by the record
+/// compressed with zstd.
 ///
-/// The record's digest is checked after this, so a value that is another one is found out there. Here a value costs no
-/// more memory than an entry may.
+/// Decoding uses no more memory than an entry may have. The digest of the record is checked later, so a value that was
+/// swapped for another one is detected then.
 enum RedisValue {
-    /// No record begins so: it begins with a digest.
+    /// The beginning of compressed values. No record begins like this, because a record begins with a digest.
     static let mark = Array("ferry zstd value".utf8)
     private static let frameStart = mark.count + 8
-    /// The fastest of zstd's usual levels.
+    /// The fastest of zstd's regular levels.
     private static let level: Int32 = 1
-    /// Of a large record so much is tried first: what is compressed already, like images, is found out by that.
+    /// The size of the sample that is compressed first. It shows whether a large record can be compressed at all, which
+    /// images cannot.
     private static let sample = 16 << 10
 
-    /// A record as it is stored: compressed where it has at least so many bytes and an eighth of them is saved.
+    /// The value to store for a record. It is compressed if the record has at least `least` bytes and compression saves
+    /// at least an eighth of them.
     static func of(_ record: [UInt8], from least: Int?) -> [UInt8] {
         guard let least, record.count >= max(least, 256) else { return record }
         return record.withUnsafeBytes { bytes in
             if bytes.count >= 4 * sample {
-                // From the middle, where the body is.
+                // The middle of a record is part of the body.
                 let part = UnsafeRawBufferPointer(rebasing: bytes[(bytes.count / 2)...].prefix(sample))
                 guard let tried = compressed(part), pays(tried.count, of: part.count) else { return record }
             }
@@ -44,8 +47,8 @@ enum RedisValue {
         return isMade ? value : nil
     }
 
-    /// The record that a value stands for; `nil` where it is damaged, cut, followed by something, or larger than `most`
-    /// bytes, whatever it says of its length.
+    /// The record of a value. `nil` if the value is damaged, truncated or followed by other bytes, or if the record has
+    /// more than `most` bytes, whatever length the value declares.
     static func record(_ value: [UInt8], most: Int) -> [UInt8]? {
         guard value.starts(with: mark) else { return value.count <= most ? value : nil }
         guard value.count > frameStart else { return nil }

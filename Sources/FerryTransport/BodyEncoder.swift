@@ -1,17 +1,17 @@
 internal import CFerry
 
-/// Compresses one body of a request.
+/// Compresses the body of one request.
 ///
-/// Sendable because it has the only pointer to its state, and is used by one thread at a time.
+/// Sendable because it owns the only pointer to its state and is not copyable: one thread uses it at a time.
 package struct BodyEncoder: ~Copyable, @unchecked Sendable {
-    /// What the body is compressed to.
+    /// The format of the compressed body.
     package enum Coding: Sendable, Hashable {
         case gzip, zstd
     }
 
     private let encoder: OpaquePointer
 
-    /// An encoder that has seen no byte; `nil` where there is no memory for it.
+    /// Creates an encoder. `nil` if there is not enough memory.
     package init?(_ coding: Coding) {
         var made: OpaquePointer?
         let number = coding == .gzip ? FERRY_ENCODE_GZIP : FERRY_ENCODE_ZSTD
@@ -21,8 +21,8 @@ package struct BodyEncoder: ~Copyable, @unchecked Sendable {
 
     deinit { ferry_encoder_free(encoder) }
 
-    /// Appends what can be made of these bytes. After a call with `isLast` the body is complete. Returns `false` where
-    /// there is no memory for it.
+    /// Compresses more bytes, and appends the output that is ready. A call with `isLast` completes the body. Returns
+    /// `false` if there is not enough memory.
     package mutating func encode(
         _ bytes: UnsafeRawBufferPointer, isLast: Bool = false, to output: inout [UInt8]
     ) -> Bool {
@@ -38,7 +38,7 @@ package struct BodyEncoder: ~Copyable, @unchecked Sendable {
             }
             if code < 0 { return false }
             rest = rest.dropFirst(taken)
-            // Where the room was not filled, there is nothing more to be made.
+            // If the room is not full, the encoder has no more output.
             if isLast ? code == 1 : rest.isEmpty && made < Self.roomSize { return true }
         }
     }

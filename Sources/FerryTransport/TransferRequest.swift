@@ -77,11 +77,12 @@ package struct TransferRequest: Sendable {
     package var isIdempotent = true
     /// Whether `transferStarted` is called.
     package var reportsStart = false
-    /// Whether the receiver is told of informational responses.
+    /// Whether the receiver gets informational responses.
     package var reportsInformational = false
-    /// The response is read while the request is sent: `answered` tells when it is whole before the request is.
+    /// Whether the response is read while the request is sent. Then `answered` reports a response that is complete
+    /// before its request.
     package var isDuplex = false
-    /// Fields follow the body, which is pulled and of unknown length: the receiver is asked for them.
+    /// Whether trailers follow the body, which must be pulled and have no length. The receiver supplies them.
     package var sendsTrailers = false
     /// Whether to connect to addresses of the public internet only; see `FERRY_PUBLIC_ONLY` in CFerry.h.
     package var publicOnly = false

@@ -30,7 +30,7 @@ extension CoreTests {
         @Test(arguments: [
             "X: 1", "X: 1\n", "X: 1\r\n\r\n", "X 1\r\n", ": 1\r\n", "X : 1\r\n", "X: a\rb\r\n", "X: \u{0}\r\n", "\r\n",
             "X: 1\r\nY", "X: 1\r\r\n",
-        ]) func brokenTrailersBreakTheRequestOff(text: String) async throws {
+        ]) func invalidTrailersAbortTheRequest(text: String) async throws {
             try await withCore { core, server in
                 server.script(path: "/x", [.expectBody, .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")])
                 var request = post(server, PullSource([1, 2, 3]), .trailers)
@@ -47,7 +47,7 @@ extension CoreTests {
             }
         }
 
-        @Test func trailersWantABodyInChunks() async throws {
+        @Test func trailersRequireAChunkedBody() async throws {
             try await withCore { core, server in
                 for body in [CoreRequest.Body.none, .bytes([1]), .pull(3)] {
                     var request = CoreRequest("POST", server.baseURL + "/x")
@@ -72,7 +72,7 @@ extension CoreTests {
             await expectCleanStop(core)
         }
 
-        @Test func theEndOfAResponseIsToldOnceBeforeThatOfTheRequest() async throws {
+        @Test func theEndOfTheResponseIsReportedOnceBeforeThatOfTheRequest() async throws {
             try await withCore(Self.native) { core, server in
                 server.script(
                     path: "/x",
@@ -100,7 +100,7 @@ extension CoreTests {
             }
         }
 
-        @Test func nothingOfThatIsToldUnasked() async throws {
+        @Test func withoutTheFlagTheEndIsNotReported() async throws {
             try await withCore { core, server in
                 server.script(
                     path: "/x",
@@ -117,7 +117,7 @@ extension CoreTests {
             }
         }
 
-        @Test func silenceCountsWhileTheSourceHasNothing() async throws {
+        @Test func theIdleTimeoutCountsWhileTheSourceHasNothing() async throws {
             try await withCore(Self.native) { core, server in
                 server.script(path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")])
                 var request = post(server, PullSource([1, 2, 3], pausesAt: 3), .duplex)

@@ -29,7 +29,7 @@ extension CoreTests {
             #expect(next.at == 10_200 && !next.now)
         }
 
-        @Test func whatHasPassedIsTold() {
+        @Test func expiredLimitsAreReported() {
             let phases = [
                 (FERRY_PHASE_DNS, FERRY_D_TIMEOUT_DNS), (FERRY_PHASE_CONNECT, FERRY_D_TIMEOUT_CONNECT),
                 (FERRY_PHASE_TLS, FERRY_D_TIMEOUT_TLS), (FERRY_PHASE_SEND, FERRY_D_TIMEOUT_WRITE),
@@ -79,7 +79,7 @@ extension CoreTests {
             #expect(answered.unsent && !answered.now)
         }
 
-        @Test func aWindowThatWasTooSlow() {
+        @Test func aTooSlowWindowIsATimeout() {
             func speed(_ moved: UInt64, _ window: UInt64) -> parts_expiry {
                 expiry {
                     $0.low_speed = 500

@@ -117,7 +117,7 @@ import Testing
         #expect(try await Self.survives(whole, "whole", in: folder) == Self.count)
     }
 
-    @Test("R99: a damaged log is a miss at worst") func aLogThatIsDamagedIsAMissAtWorst() async throws {
+    @Test("R99: a damaged log is a miss at worst") func aDamagedLogIsAMissAtWorst() async throws {
         let store = SQLiteCacheStore(folder.options())
         for number in 0..<Self.count {
             await store.write(Sample.entry(number, generation: 1), under: Sample.key(number))
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test("R99: swapped entries are misses and are removed") func swappedEntriesAreMissesAndGo() async throws {
+    @Test("R99: swapped entries are misses and are removed") func swappedEntriesAreMissesAndAreRemoved() async throws {
         _ = try await makeDatabase()
         let (first, second) = (Self.row(1), Self.row(2))
         try change(
@@ -200,7 +200,7 @@ import Testing
         #expect(aside.contains("precious"))
     }
 
-    @Test("R99: a file that is no database is moved aside") func whatIsNoDatabaseIsPutAside() async throws {
+    @Test("R99: a file that is no database is moved aside") func aFileThatIsNoDatabaseIsMovedAside() async throws {
         for bytes in [Array("this is a letter to my aunt".utf8), [UInt8](repeating: 0, count: 100_000)] {
             _ = try await makeDatabase()
             #expect(try await Self.survives(bytes, "no database", in: folder) == 0)

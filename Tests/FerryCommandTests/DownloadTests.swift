@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func aFileThatIsCompleteIsNotLoadedAgain() async throws {
+    @Test func aCompleteFileIsNotDownloadedAgain() async throws {
         try await withFolder { folder in
             try await withLoopbackServer { server in
                 let line = #""$0" download "$1/bytes/1000" -o "$2/" --json"#

@@ -147,7 +147,7 @@ import Testing
     }
 
     /// Nobody listens there.
-    @Test func aRedisThatIsNotThereFailsNoRequest() async throws {
+    @Test func anAbsentRedisFailsNoRequest() async throws {
         try await withLoopbackServer { server in
             for policy in [["--cache-ttl", "60"], ["--http-cache"]] {
                 let plan = try plan([server.baseURL + "/hello", "--cache", "redis://127.0.0.1:1/3"] + policy)

@@ -35,6 +35,18 @@ import Testing
         #expect(fetch.split(separator: "\n").count < FetchCommand.help.split(separator: "\n").count)
     }
 
+    @Test func everyLineOfTheTourFitsEightyColumns() throws {
+        let end = try FerryProgram.run("tour")
+        let lines = end.output.split(separator: "\n")
+        #expect(end.code == 0 && lines.count == TourStep.all.count, "\(end.output)")
+        #expect(lines.allSatisfy { $0.hasPrefix("ok    ") && TerminalText.width(String($0)) <= 80 }, "\(end.output)")
+        let detail = Array(repeating: "words", count: 30).joined(separator: " ")
+        let result = TourResult(name: "a step", ok: false, detail: detail, nanoseconds: 1_000_000)
+        let text = TourCommand.text(result, columns: 80)
+        #expect(text.split(separator: "\n").allSatisfy { TerminalText.width(String($0)) <= 80 }, "\(text)")
+        #expect(text.components(separatedBy: "words").count == 31 && text.hasSuffix("(1.0 ms)\n"))
+    }
+
     @Test func filledTextKeepsItsWordsAndIndentedLines() {
         #expect(TerminalText.filled("one two  three", to: 7) == ["one two", "three"])
         #expect(TerminalText.filled("seventeen a", to: 4) == ["seventeen", "a"])
@@ -52,7 +64,7 @@ import Testing
         (["help", "--man", "fetch"], "--man and 'fetch' cannot be combined"),
         (["completions"], "expected a shell: bash, zsh or fish"),
         (["completions", "tcsh"], "unknown shell 'tcsh'; supported are bash, zsh and fish"),
-    ]) func whatMakesNoSenseIsAUsageError(_ line: [String], _ message: String) throws {
+    ]) func senselessCombinationsAreUsageErrors(_ line: [String], _ message: String) throws {
         let end = try FerryProgram.run(line)
         #expect(end.code == 1 && end.output.contains(message), "\(end.output)")
     }

@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func theCommandLineStoresWhatThePlanSaysNothingOf() async throws {
+    @Test func theCommandLineCachesRequestsWithoutAPolicy() async throws {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let text = #"{"requests": {"a": {"path": "/hello"}}, "run": {"request": "a", "repeat": 2}}"#
         func start(_ line: [String], on base: String) throws -> PlanStart {

@@ -42,7 +42,7 @@ import Testing
         #expect(text.contains("a-name-that-is-rather-long"))
     }
 
-    @Test func whatIsUsualIsLeftOut() {
+    @Test func defaultValuesAreOmitted() {
         var plain = row("b")
         plain.isFromCache = false
         let lines = lines([row("a"), plain], columns: 80)
@@ -60,7 +60,7 @@ import Testing
         (#""expect": {"schema": {"type": "array"}}"#, "the body does not match the schema: $: expected array, found"),
         (#""capture": {"x": "/nothing"}"#, "cannot capture 'x': the body has nothing at /nothing"),
         (#""query": {"x": "{{none.json.b}}"}"#, "'{{none.json.b}}' has no value"),
-    ]) func aFailureSaysWhatWasExpected(_ member: String, _ message: String) async throws {
+    ]) func aFailureNamesTheExpectation(_ member: String, _ message: String) async throws {
         let plan = try PlanSchema.plan(
             #"{"requests": {"none": "/a", "b": {"path": "/a", \#(member)}}, "run": {"chain": ["none", "b"]}}"#)
         let report = try await withLoopbackServer { server in
@@ -73,7 +73,7 @@ import Testing
     }
 
     @Test(arguments: [("", "is empty"), ("no", "is not JSON")])
-    func aBodyWithoutJSONNamesWhatWasWanted(_ body: String, _ words: String) async throws {
+    func aBodyThatIsNotJSONIsReportedWithTheExpectation(_ body: String, _ words: String) async throws {
         let plan = try PlanSchema.plan(
             #"""
             {"requests": {"e": {"path": "/b", "expect": {"json": {"/a": 1}}}, "c": {"path": "/b", "capture": {"x": "/a"}}},

@@ -100,7 +100,7 @@ import Testing
         (["--html", "/tmp"], "cannot write /tmp: Is a directory"),
         (["--var", "whom=x"], "--var: the plan has no variable 'whom' (did you mean who?)"),
         (["--var", "a=x"], "--var: the plan has no variable 'a'; there are who"),
-    ]) func whatCannotWorkIsSaidBeforeAnythingIsSent(_ options: [String], _ message: String) async throws {
+    ]) func impossibleLoadsAreRefusedBeforeAnythingIsSent(_ options: [String], _ message: String) async throws {
         try await withLoopbackServer { server in
             let file = try TemporaryFile(Array(Self.greeting.utf8))
             let end = try FerryProgram.run(["run", file.path, "--base", server.baseURL] + options)
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func aPathThatAnAnswerBringsNeedsNoBase() async throws {
+    @Test func aPathFromAResponseNeedsNoBase() async throws {
         try await withLoopbackServer { server in
             let text = #"""
                 {"requests": {"a": {"path": "{{home}}/echo", "body": "{{home}}", "capture": {"next": "/body"}},
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func whatWasExchangedIsWritten() throws {
+    @Test func exchangesAreWrittenToTheArchive() throws {
         let folder = NSTemporaryDirectory() + "ferry-run-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

@@ -113,7 +113,7 @@ import Testing
         try JSONDecoder().decode(Histogram.self, from: JSONEncoder().encode(histogram))
     }
 
-    @Test func nothingIsLostOnTheWay() throws {
+    @Test func nothingIsLostInTheConversion() throws {
         #expect(try coded(Histogram()) == Histogram())
         var histogram = Histogram()
         for value in [0, 1, 255, 256, 65_537, 1_000_003, 1 << 40, .max] as [UInt64] { histogram.record(value) }
@@ -124,7 +124,7 @@ import Testing
     }
 
     /// The percentile of the values themselves, sorted, beside that of three histograms that were sent and added up.
-    @Test(arguments: [50, 90, 99, 99.9]) func theMergedPercentileIsThatOfTheUnion(percent: Double) throws {
+    @Test(arguments: [50, 90, 99, 99.9]) func theMergedPercentileEqualsThatOfTheUnion(percent: Double) throws {
         var values: [UInt64] = []
         var merged = Histogram()
         var random: UInt64 = 88_172_645_463_325_252
@@ -160,7 +160,7 @@ import Testing
         #"{"first":5,"counts":[0],"minimum":5,"maximum":5,"sum":0}"#,
         #"{"first":5,"counts":[-1],"minimum":5,"maximum":5,"sum":0}"#,
         #"{"first":5,"minimum":5,"maximum":5,"sum":0}"#, "[]",
-    ]) func whatNoHistogramHasIsRefused(text: String) {
+    ]) func impossibleHistogramsAreRefused(text: String) {
         #expect(throws: DecodingError.self) { try JSONDecoder().decode(Histogram.self, from: Data(text.utf8)) }
     }
 }

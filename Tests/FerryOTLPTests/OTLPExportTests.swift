@@ -88,7 +88,7 @@ struct OTLPExportTests {
         await exporter.shutdown()
     }
 
-    @Test func anExportIsOfTheRunsThatHaveEndedBeforeIt() async throws {
+    @Test func anExportHasTheRunsThatEndedBeforeIt() async throws {
         let server = try LoopbackServer()
         let exporter = exporter(server)
         let count = Mutex(0)
@@ -175,7 +175,7 @@ struct OTLPExportTests {
         #expect((2...4).contains(server.requestCount), "\(server.requestCount) exports")
     }
 
-    @Test func aBoundThatNoDurationReachesIsABoundLikeOthers() {
+    @Test func histogramBoundsMayBeLargerThanAnyDuration() {
         var configuration = OTLPConfiguration()
         configuration.durationBounds = [1, .greatestFiniteMagnitude, -.greatestFiniteMagnitude, .infinity, .nan]
         let table = DurationTable(configuration, since: 0)

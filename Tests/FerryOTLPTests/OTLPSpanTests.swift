@@ -135,7 +135,7 @@ struct OTLPSpanTests {
         for secret in ["pass-word", "secret-key", "kim"] { #expect(!text.contains(secret)) }
     }
 
-    @Test func whateverATagHoldsIsExportedAsItIs() async throws {
+    @Test func anyTagIsExportedUnchanged() async throws {
         let (collector, service) = (try Collector(), try LoopbackServer())
         let exporter = collector.exporter {
             $0.serviceName = "the \"shop\""

@@ -33,7 +33,7 @@ import Testing
         StubTransport { .response(headers: headers, body: "answer \($0.number)") }
     }
 
-    @Test func whatOneHasFetchedAnswersTheOther() async throws {
+    @Test func aResponseFetchedByOneServesTheOther() async throws {
         let (first, second) = (counting(), counting())
         let (one, other) = (agent(first), agent(second))
         #expect(try await one.send(page()).value == "answer 1")
@@ -62,7 +62,7 @@ import Testing
         server.stop()
     }
 
-    @Test func whatIsOfOneUserIsNotFoundByAnother() async throws {
+    @Test func entriesOfOneUserAreNotFoundByAnother() async throws {
         let stub = counting(["Cache-Control": "max-age=60"])
         let agent = agent(stub)
         for policy in [CachePolicy.timeToLive(.seconds(60), write: .synchronous), .http(write: .synchronous)] {
@@ -107,7 +107,7 @@ import Testing
         server.stop()
     }
 
-    @Test func aFetchThatFailsOrIsNotStoredLetsTheNextOneFetch() async throws {
+    @Test func afterAFailedFetchTheNextWaiterFetches() async throws {
         let stub = StubTransport { request in
             request.number == 1
                 ? .response(status: 500, headers: Headers(), body: "")
@@ -130,7 +130,7 @@ import Testing
         return false
     }
 
-    @Test func aLeaseThatComesWhenItsRunIsOverIsGivenBack() async throws {
+    @Test func aLeaseGrantedAfterTheEndOfItsRunIsReturned() async throws {
         let gate = DispatchSemaphore(value: 0)
         server.script { words in
             if words.contains("NX") { gate.wait() }
@@ -150,7 +150,7 @@ import Testing
         server.stop()
     }
 
-    @Test func aStaleResponseInThePlaceOfAFaultEndsTheLease() async throws {
+    @Test func aStaleResponseInsteadOfAnErrorEndsTheLease() async throws {
         let stub = StubTransport { request in
             request.number == 1 ? .response(body: "x") : .response(status: 500, headers: Headers(), body: "")
         }
@@ -232,7 +232,7 @@ import Testing
         var statusValidation: StatusValidation? { .any }
     }
 
-    @Test func oneFetchesWhatTheServerAllowsToStoreAndTheOthersWait() async throws {
+    @Test func oneFetchesAStorableResponseAndTheOthersWait() async throws {
         let (first, second) = (counting(["Cache-Control": "max-age=60"]), counting(["Cache-Control": "max-age=60"]))
         let agents = [first, second].map { stub in agent(stub) { $0.lease = .seconds(1000) } }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -251,7 +251,7 @@ import Testing
     }
 
     /// `no-store`, a failure, a cancel: the lease goes with the run that has it.
-    @Test func whatIsNotStoredKeepsNobodyWaiting() async throws {
+    @Test func aResponseThatIsNotStoredKeepsNobodyWaiting() async throws {
         let stub = StubTransport { request in
             switch request.number {
             case 1: .failure(.connect)
@@ -274,7 +274,7 @@ import Testing
         server.stop()
     }
 
-    @Test func whoWaitsForAResponseOfTheServersKeepsToTheDeadline() async throws {
+    @Test func aRunThatWaitsForALeaseKeepsItsDeadline() async throws {
         server.script { $0.contains("NX") ? .text("$-1\r\n") : .honest }
         let agent = agent(counting(["Cache-Control": "max-age=60"])) { $0.lease = .seconds(1000) }
         let error = await #expect(throws: RequestError.self) {
@@ -291,7 +291,7 @@ import Testing
 
     /// Redis that says nothing but lies about leases.
     @Test(arguments: ["+QUEUED\r\n", ":1\r\n", "-ERR no\r\n", "*0\r\n", "$3\r\nyes\r\n"])
-    func whateverRedisSaysOfALeaseTheRunGoesOn(answer: String) async throws {
+    func anyReplyToALeaseLetsTheRunContinue(answer: String) async throws {
         server.script { $0.contains("NX") || $0[0] == "EVAL" ? .text(answer) : .honest }
         let stub = counting(["Cache-Control": "max-age=60"])
         let agent = agent(stub) { $0.lease = .milliseconds(50) }

@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct RedisCacheStorageTests {
     private let server = FakeRedis()
 
-    @Test func whatIsWrittenIsFoundByOthersUntilItIsRemoved() async {
+    @Test func writtenEntriesAreFoundByOthersUntilTheyAreRemoved() async {
         let (one, other) = (RedisCacheStorage(patient(server.path)), RedisCacheStorage(patient(server.path)))
         #expect(await one.absence(key(1)) == .notFound)
         #expect(await one.write(entry(7), under: key(1)))
@@ -28,7 +28,7 @@ import Testing
         server.stop()
     }
 
-    @Test func anEntryExpiresWhenItIsOfNoUseAndAtTheBoundAtLatest() async {
+    @Test func anEntryExpiresWhenItIsUselessAndAtTheMaximumAtLatest() async {
         let storage = RedisCacheStorage(patient(server.path) { $0.timeToLive = .seconds(100) })
         for time in [nil, Duration.seconds(1000), .milliseconds(5500), .zero, .seconds(-1)] {
             await storage.write(entry(7, useful: time), under: key(1))
@@ -59,7 +59,7 @@ import Testing
         server.stop()
     }
 
-    @Test func whatIsTooLargeOrTooMuchIsNotWritten() async {
+    @Test func tooLargeOrTooManyEntriesAreNotWritten() async {
         server.script { $0[0] == "PSETEX" ? .silence : .honest }
         let storage = RedisCacheStorage(
             patient(server.path) { ($0.maxEntryBytes, $0.maxQueuedBytes) = (2000, 1000) })
@@ -75,7 +75,7 @@ import Testing
         #expect(storage.counts.queuedBytes == 0)
     }
 
-    @Test func whenRedisIsFullNothingIsWrittenAndWhatIsThereIsFound() async {
+    @Test func whenRedisIsFullNothingIsWrittenAndOldEntriesAreFound() async {
         let storage = RedisCacheStorage(patient(server.path))
         await storage.write(entry(7), under: key(1))
         server.script { $0[0] == "PSETEX" ? .text("-OOM command not allowed\r\n") : .honest }
@@ -87,7 +87,7 @@ import Testing
         server.stop()
     }
 
-    @Test func manyAtOnceFindTheirOwn() async {
+    @Test func concurrentLookupsFindTheirOwnEntries() async {
         let storage = RedisCacheStorage(patient(server.path))
         for number in 0..<50 { await storage.write(entry(UInt8(number), count: 3000), under: key(number)) }
         await withTaskGroup(of: Void.self) { group in
@@ -106,7 +106,7 @@ import Testing
         server.stop()
     }
 
-    @Test func largeEntriesComeWhole() async {
+    @Test func largeEntriesAreComplete() async {
         let storage = RedisCacheStorage(patient(server.path) { $0.maxQueuedBytes = 64 << 20 })
         let count = 4 << 20
         await withTaskGroup(of: Void.self) { group in
@@ -121,7 +121,7 @@ import Testing
         server.stop()
     }
 
-    @Test func allIsRemovedAndCountedThatIsOfThePrefix() async {
+    @Test func allEntriesOfThePrefixAreRemovedAndCounted() async {
         server["other"] = [1]
         server["axb:1:x"] = [1]
         let storage = RedisCacheStorage(patient(server.path) { $0.prefix = "a*b:" })
@@ -143,7 +143,7 @@ import Testing
         server.stop()
     }
 
-    @Test func othersHearOfRemovals() async {
+    @Test func othersAreNotifiedOfRemovals() async {
         let (one, other) = (RedisCacheStorage(patient(server.path)), RedisCacheStorage(patient(server.path)))
         for storage in [one, other] {
             _ = await storage.read(key(1))
@@ -162,7 +162,7 @@ import Testing
         server.stop()
     }
 
-    @Test func whatWasTakenIsWrittenBeforeTheEnd() async {
+    @Test func acceptedWritesAreDoneBeforeTheEnd() async {
         let storage = RedisCacheStorage(patient(server.path))
         for number in 0..<50 { storage.write(entry(7), under: key(number), nil) }
         await storage.close()
@@ -173,7 +173,7 @@ import Testing
         server.stop()
     }
 
-    @Test func extremeTimesAreNoTrap() async {
+    @Test func extremeTimesDoNotTrap() async {
         for time in [Duration.seconds(Int64.max), .zero, .seconds(Int64.min)] {
             let storage = RedisCacheStorage(
                 patient(server.path) { configuration in
@@ -189,7 +189,7 @@ import Testing
         server.stop()
     }
 
-    @Test func oneThatWasNeverUsedEndsAtOnce() async {
+    @Test func anUnusedStorageEndsAtOnce() async {
         let storage = RedisCacheStorage(patient(server.path))
         await storage.close()
         #expect(server.commands.isEmpty)

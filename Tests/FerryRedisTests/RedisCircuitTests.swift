@@ -13,7 +13,7 @@ import Testing
         #expect(allows == isAllowed, sourceLocation: location)
     }
 
-    @Test mutating func failuresInARowOpenIt() {
+    @Test mutating func failuresInARowOpenTheCircuit() {
         circuit.failed(at: 0)
         circuit.failed(at: 0)
         expect(true, at: 0)
@@ -23,7 +23,7 @@ import Testing
         #expect(circuit.isOpen)
     }
 
-    @Test mutating func aSuccessBetweenThemKeepsItClosed() {
+    @Test mutating func aSuccessBetweenFailuresKeepsTheCircuitClosed() {
         for _ in 0..<10 {
             circuit.failed(at: 0)
             circuit.failed(at: 0)
@@ -32,7 +32,7 @@ import Testing
         expect(true, at: 0)
     }
 
-    @Test mutating func afterThePauseOneFindsOut() {
+    @Test mutating func afterThePauseOneAttemptIsAllowed() {
         open(at: 0)
         expect(false, at: second - 1)
         expect(true, at: second)
@@ -42,7 +42,7 @@ import Testing
         #expect(!circuit.isOpen)
     }
 
-    @Test mutating func thePauseGrowsToItsBoundAndIsShortAgainAfterASuccess() {
+    @Test mutating func thePauseGrowsToItsMaximumAndShrinksAfterASuccess() {
         open(at: 0)
         // A second, two, and three at most.
         for (now, until) in [(0, 1), (1, 3), (3, 6), (6, 9)] as [(UInt64, UInt64)] {
@@ -55,13 +55,13 @@ import Testing
         expect(true, at: 11 * second)
     }
 
-    @Test mutating func aLateSuccessDoesNotCloseIt() {
+    @Test mutating func aLateSuccessDoesNotCloseTheCircuit() {
         open(at: 0)
         circuit.succeeded()
         expect(false, at: 0)
     }
 
-    @Test mutating func extremeTimesAreNoTrap() {
+    @Test mutating func extremeTimesDoNotTrap() {
         circuit = RedisCircuit(maxFailures: 0, pause: .seconds(Int64.max), longestPause: .seconds(Int64.min))
         circuit.failed(at: .max)
         _ = circuit.allows(at: .max)

@@ -43,7 +43,7 @@ import Testing
     @Test(arguments: [
         FakeRedis.Answer.close, .silence, .text("HTTP/1.1 400 Bad Request\r\n\r\n"), .text(":1\r\n:2\r\n"),
         .endless(Array("$1000000000000\r\n".utf8), 0), .endless(Array("+".utf8), 0x61),
-    ]) func aLieIsAFaultAndTheNextCommandSucceeds(answer: FakeRedis.Answer) throws {
+    ]) func anInvalidReplyIsAFaultAndTheNextCommandSucceeds(answer: FakeRedis.Answer) throws {
         let client = client { configuration in
             if case .silence = answer { configuration.timeout = .milliseconds(50) }
         }
@@ -54,7 +54,7 @@ import Testing
         server.stop()
     }
 
-    @Test func whatCannotBeReachedOrEnteredIsSaidWithoutThePassword() throws {
+    @Test func connectionFaultsDoNotShowThePassword() throws {
         let missing = RedisClient(RedisConfiguration(unixSocket: "/nowhere.sock"))
         #expect(throws: RedisClient.Fault(description: "no connection to Redis at /nowhere.sock")) {
             try missing.perform(words("GET a"))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct RedisConnectionTests {
     /// A subscription that nobody writes to would not notice otherwise that a firewall has forgotten it.
-    @Test func theSystemLooksWhetherAServerThatSaysNothingIsThere() throws {
+    @Test func theSystemProbesASilentServer() throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(listener) }
         var address = sockaddr_in()

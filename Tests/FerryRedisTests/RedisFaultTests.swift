@@ -75,7 +75,7 @@ import Testing
         server.stop()
     }
 
-    @Test func anAnswerToNothingEndsTheConnection() async {
+    @Test func anUnexpectedReplyEndsTheConnection() async {
         server.script { $0[0] == "GET" ? .text("$-1\r\n$5\r\nhello\r\n") : .honest }
         let storage = RedisCacheStorage(patient(server.path))
         for number in 0..<3 { #expect(await storage.byte(key(number)) == nil) }
@@ -83,7 +83,7 @@ import Testing
         server.stop()
     }
 
-    @Test func aRedisThatIsSlowIsLeftAlone() async {
+    @Test func aSlowRedisIsNotUsed() async {
         server.script { _ in .silence }
         let storage = RedisCacheStorage(patient(server.path) { $0.timeout = .milliseconds(50) })
         let start = ContinuousClock.now
@@ -99,7 +99,7 @@ import Testing
         server.stop()
     }
 
-    @Test func aLateAnswerIsNotThatOfTheNextLook() async {
+    @Test func aLateReplyIsNotTakenForThatOfTheNextLookup() async {
         let storage = RedisCacheStorage(
             patient(server.path) { ($0.timeout, $0.maxFailures) = (.milliseconds(100), 1000) })
         for number in 0..<3 { server["ferry:2:" + key(number).name] = entry(UInt8(number)).record(for: key(number)) }
@@ -120,7 +120,7 @@ import Testing
         server.stop()
     }
 
-    @Test func aConnectionThatBringsNothingIsGivenUp() async {
+    @Test func aConnectionWithoutRepliesIsReplaced() async {
         server.script { $0[0] == "GET" ? .silence : .honest }
         let storage = RedisCacheStorage(
             patient(server.path) {
@@ -138,7 +138,7 @@ import Testing
         server.stop()
     }
 
-    @Test func oneReplyThatWasLeftOutDoesNotMakeAllOthersLate() async {
+    @Test func oneMissingReplyDoesNotDelayTheOthers() async {
         let first = Mutex(true)
         server.script { words in
             guard words[0] == "GET" else { return .honest }
@@ -160,7 +160,7 @@ import Testing
         server.stop()
     }
 
-    @Test func aRedisThatIsDownIsAMissAndIsFoundAgain() async {
+    @Test func whileRedisIsDownLookupsMissAndLaterTheyHit() async {
         let path = server.path
         server.stop()
         let storage = RedisCacheStorage(
@@ -176,7 +176,7 @@ import Testing
         next.stop()
     }
 
-    @Test func aRemovalThatRedisDidNotHearOfIsMadeUpFor() async {
+    @Test func aRemovalThatDidNotReachRedisIsRepeated() async {
         let storage = RedisCacheStorage(
             patient(server.path) { ($0.pause, $0.longestPause) = (.milliseconds(1), .milliseconds(20)) })
         for number in 0..<2 { #expect(await storage.write(entry(7), under: key(number))) }
@@ -197,7 +197,7 @@ import Testing
     }
 
     /// Redis hangs for a while, and takes the same connections up again.
-    @Test func aRemovalThatWasNotSentIsMadeUpForOnTheSameConnection() async {
+    @Test func aRemovalThatWasNotSentIsRepeatedOnTheSameConnection() async {
         let (storage, other) = (
             RedisCacheStorage(
                 patient(server.path) { ($0.timeout, $0.maxFailures, $0.pause) = (.milliseconds(50), 1, .seconds(1)) }),
@@ -228,7 +228,7 @@ import Testing
         server.stop()
     }
 
-    @Test func aRemovalThatOthersWereNotToldOfIsTold() async {
+    @Test func aRemovalIsAnnouncedLaterIfTheMessageFailed() async {
         let (storage, other) = (RedisCacheStorage(patient(server.path)), RedisCacheStorage(patient(server.path)))
         #expect(await storage.write(entry(7), under: key(0)))
         #expect(await other.byte(key(0)) == 7)

@@ -33,13 +33,14 @@ import Testing
 
     // MARK: Where it pays
 
-    @Test func whatIsLargeAndPaysIsCompressed() throws {
+    @Test func largeCompressibleRecordsAreCompressed() throws {
         let value = RedisValue.of(Self.text, from: 8192)
         #expect(Self.hasMark(value) && value.count < Self.text.count / 20)
         #expect(RedisValue.record(value, most: Self.text.count) == Self.text)
     }
 
-    @Test(arguments: [100, 8191, 60_000, 100_000, 1_000_000]) func whatIsSmallOrDoesNotPayStaysAsItIs(count: Int) {
+    @Test(arguments: [100, 8191, 60_000, 100_000, 1_000_000]) func smallOrIncompressibleRecordsAreUnchanged(count: Int)
+    {
         let noise = Self.noise(count)
         #expect(RedisValue.of(noise, from: 8192) == noise && RedisValue.record(noise, most: count) == noise)
         let text = Array(Self.text.prefix(8191))
@@ -49,7 +50,7 @@ import Testing
 
     // MARK: What a value may not be
 
-    @Test func whatIsCutChangedOrLongerIsNone() {
+    @Test func truncatedChangedOrLongerValuesAreRefused() {
         let value = RedisValue.of(Self.text, from: 0)
         let most = Self.text.count
         for count in 0..<value.count {
@@ -67,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func aLengthThatIsNotThatOfTheFrameIsNone() {
+    @Test func aLengthThatDiffersFromTheFrameIsRefused() {
         let frame = Self.frame(RedisValue.of(Self.text, from: 0))
         let count = UInt64(Self.text.count)
         for length in [0, 1, count - 1, count + 1, 1 << 40, .max, 1 << 63] {

@@ -142,7 +142,7 @@ extension LoopbackTests {
         }
 
         /// A clock in whole milliseconds ends some of them early.
-        @Test func aDelayIsNeverShorterThanItSays() async throws {
+        @Test func aDelayIsNeverShorterThanGiven() async throws {
             let server = try LoopbackServer()
             let client = try RawClient(port: server.port)
             let clock = ContinuousClock()

@@ -89,18 +89,20 @@ typedef struct ferry_options {
    * FERRY_E_MEMORY. */
   int (*_Nullable on_head)(void *_Nullable context, uint64_t id,
                            const ferry_result *_Nonnull so_far);
-  /* An informational head came: raw, with its empty line. At most 32 of one
-   * attempt do. Only with FERRY_NOTIFY_INFORMATIONAL. */
+  /* An informational head has arrived. `head` has its bytes, including the
+   * empty line. An attempt has at most 32. Only with
+   * FERRY_NOTIFY_INFORMATIONAL. */
   void (*_Nullable on_informational)(void *_Nullable context, uint64_t id,
                                      const char *_Nonnull head,
                                      size_t length);
-  /* The response is whole, and its body was delivered; the request is still
-   * being sent. `so_far` has its trailers, too, and lives until this returns.
-   * Only with FERRY_DUPLEX, at most once. */
+  /* The response is complete and its body was delivered, while the request is
+   * still being sent. `so_far` also has the trailers, and is valid until this
+   * returns. Only with FERRY_DUPLEX, at most once. */
   void (*_Nullable on_answered)(void *_Nullable context, uint64_t id,
                                 const ferry_result *_Nonnull so_far);
-  /* A part of a streamed body, which is always consumed whole. FERRY_PAUSE: no
-   * further call before ferry_resume(), and the socket is not read. */
+  /* A part of a streamed body. The callback always consumes all of it.
+   * FERRY_PAUSE: no further call before ferry_resume(), and the socket is not
+   * read. */
   int (*_Nullable on_body)(void *_Nullable context, uint64_t id,
                            const void *_Nonnull bytes, size_t length);
   /* This many bytes of the body have been written to its descriptor. */
@@ -110,9 +112,9 @@ typedef struct ferry_options {
    * count, 0 at the end, FERRY_PAUSE, FERRY_ABORT or FERRY_PIECE. */
   int64_t (*_Nullable on_pull)(void *_Nullable context, uint64_t id,
                                void *_Nonnull space, size_t size);
-  /* Fill `space` with the trailers of the request, lines with CR LF. Returns
-   * the count of bytes, or FERRY_ABORT. Only with FERRY_TRAILERS, and after
-   * on_pull has told of the end. */
+  /* Write the trailers of the request to `space`, as lines with CR LF. Returns
+   * the number of bytes, or FERRY_ABORT. Only with FERRY_TRAILERS, and after
+   * on_pull has returned the end. */
   int64_t (*_Nullable on_trailers)(void *_Nullable context, uint64_t id,
                                    char *_Nonnull space, size_t size);
   /* Called at the end of the turn that follows ferry_call(). */

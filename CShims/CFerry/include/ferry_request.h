@@ -45,22 +45,22 @@ enum {
    * which delivers it to on_body, or ferry_write_to(). */
   FERRY_HOLD_BODY = 1u << 5,
   /* Send nothing: the transfer succeeds when there is a connection, which is
-   * kept for others. libcurl never carries it: there it is
+   * kept for other transfers. If libcurl would have to carry it, it is
    * FERRY_E_INVALID_REQUEST. See ferry_request.connections. */
   FERRY_CONNECT = 1u << 6,
-  /* The response is read while the request is sent, and either may end first:
+  /* Read the response while the request is sent; either may end first.
    * on_answered reports a complete response to an incomplete request. idle_ms
-   * also counts while the source has nothing to give. Only the native engine
-   * carries it: with FERRY_HTTP2_NEGOTIATED over HTTP/1.1, and where libcurl
-   * would have to, it is FERRY_E_INVALID_REQUEST. */
+   * also counts while the source has no bytes. Only the native engine carries
+   * such a transfer, with FERRY_HTTP2_NEGOTIATED over HTTP/1.1. If libcurl
+   * would have to carry it, it is FERRY_E_INVALID_REQUEST. */
   FERRY_DUPLEX = 1u << 7,
-  /* Fields follow a body of FERRY_BODY_PULL and FERRY_UNKNOWN_LENGTH:
-   * on_trailers is asked for them at its end. Sent over HTTP/1.1 only, as
-   * libcurl sends none over HTTP/2: with FERRY_HTTP2_NEGOTIATED that is agreed
-   * on for this transfer, with FERRY_HTTP2_PRIOR_KNOWLEDGE it is
+  /* Send trailers after the body, which on_trailers supplies. The body must be
+   * FERRY_BODY_PULL with FERRY_UNKNOWN_LENGTH. Such a transfer uses HTTP/1.1,
+   * because libcurl sends no trailers over HTTP/2: with FERRY_HTTP2_NEGOTIATED
+   * HTTP/1.1 is negotiated for it, and with FERRY_HTTP2_PRIOR_KNOWLEDGE it is
    * FERRY_E_INVALID_REQUEST. */
   FERRY_TRAILERS = 1u << 8,
-  /* Call on_informational for each informational head (1xx) that comes. */
+  /* Call on_informational for each informational head (1xx) that arrives. */
   FERRY_NOTIFY_INFORMATIONAL = 1u << 9,
 };
 
@@ -144,13 +144,13 @@ typedef struct ferry_request {
   uint8_t response_kind; /* FERRY_COLLECT … */
   /* For FERRY_DESCRIPTOR. The descriptor stays the caller's, who must not close
    * it before the result. Threads of its device write through a duplicate, so
-   * it may block; EAGAIN is an error. The result comes when no write is under
-   * way. But a cancel, the deadline and the end of the loop wait at most 0.1 s
-   * for a write. FERRY_RESULT_WRITING then says that the write goes on without
-   * the transfer. The write owns its bytes and the duplicate until it returns,
-   * if ever. Until then the file's lock is held, and bytes of this body may
-   * still appear at their offset in the file. No further write of this transfer
-   * follows. */
+   * it may block; EAGAIN is an error. The result is delivered when no write is
+   * in progress. But a cancel, the deadline and the end of the loop wait at
+   * most 0.1 s for a write. FERRY_RESULT_WRITING then says that the write
+   * continues without the transfer. The write owns its bytes and the duplicate
+   * until it returns, if ever. Until then the file's lock is held, and bytes of
+   * this body may still appear at their offset in the file. No further write of
+   * this transfer follows. */
   int32_t fd;
   int64_t offset; /* of the first byte in the file; -1 = the current position */
   uint32_t flags;        /* FERRY_IDEMPOTENT … */
@@ -167,14 +167,14 @@ typedef struct ferry_request {
   uint32_t idle_ms;
   uint32_t total_ms;
   uint32_t deadline_ms;
-  /* The transfer fails if fewer than low_speed_bytes a second arrived over
+  /* The transfer fails if fewer than low_speed_bytes per second arrived over
    * low_speed_ms. */
   uint32_t low_speed_bytes;
   uint32_t low_speed_ms;
   uint32_t max_head; /* bytes of all heads, with 1xx and trailers; 0 = 64 KiB.
                       * At most 1,000 fields in any case */
   uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
-  uint64_t max_rate; /* bytes received a second, on average; 0 = no bound */
+  uint64_t max_rate; /* average of bytes received per second; 0 = no bound */
   /* FERRY_CONNECT: no connection is opened if this many are already idle or
    * being opened. */
   uint32_t connections;

@@ -15,24 +15,24 @@ enum {
   FERRY__RINGS = 3,
   FERRY__PER_SHARD = 64,   /* because libcurl is O(n) in the transfers of a
                             * multi handle */
-  FERRY__NAMES = 1024,     /* names that a shard should see in its life at
-                            * most */
-  FERRY__STREAMS = 100,    /* the same for a loop with HTTP/2, and streams of
-                            * one host: beyond that libcurl opens a connection
-                            * for each */
+  FERRY__NAMES = 1024,     /* the most names that a shard should see in its
+                            * life */
+  FERRY__STREAMS = 100,    /* transfers of a shard in a loop with HTTP/2, and
+                            * streams of one host: beyond that libcurl opens a
+                            * connection for each */
   FERRY__SPARE = 64,       /* readable bytes after a collected body */
-  FERRY__ROUNDS = 4,       /* rounds of work a turn, before the sockets are
+  FERRY__ROUNDS = 4,       /* rounds of work in a turn, before the sockets are
                             * polled */
-  FERRY__CANCELS = 128,    /* of running transfers a round: each closes a
+  FERRY__CANCELS = 128,    /* of running transfers in a round: each closes a
                             * connection */
-  FERRY__STARTS = 64,      /* a round: each may open a connection (90 us) */
-  FERRY__EVENTS = 512,     /* socket events a turn */
+  FERRY__STARTS = 64,      /* in a round: each may open a connection (90 us) */
+  FERRY__EVENTS = 512,     /* socket events in a turn */
   FERRY__MAX_HEAD = 65536, /* bytes, unless the request says otherwise */
   FERRY__MAX_FIELDS = 1000,
   FERRY__MAX_1XX = 32,
   FERRY__MAX_TUNNEL = 1 << 20, /* bytes of all responses to CONNECT */
   FERRY__ADDRESSES = 16,   /* of one name */
-  FERRY__LOOKUPS = 8,      /* lookup threads, as long as lookups return */
+  FERRY__LOOKUPS = 8,      /* lookup threads; more only if all of them hang */
   FERRY__MAX_ROUNDS = 8,   /* of authentication challenges */
   FERRY__MAX_ATTEMPTS = 3, /* of one transfer, including libcurl's silent
                             * ones */
@@ -43,12 +43,12 @@ enum {
   FERRY__BUFFER = 16384,
   FERRY__BIG_BUFFER = 131072,
   FERRY__LONG_BODY = 512 * 1024,
-  FERRY__LATE = 65536, /* bytes of a response that was overtaken by a reset */
+  FERRY__LATE = 65536, /* bytes of a response that are read after a reset */
   FERRY__TRAILERS = 16384, /* bytes of a request's trailers */
-  FERRY__HELD_MS = 10, /* a turn longer than this counts as held */
-  FERRY__GRACE_MS = 200, /* after a held turn, for a deadline that passed
-                          * meanwhile */
-  FERRY__WRITE_MS = 100, /* how long the end waits for a write under way */
+  FERRY__HELD_MS = 10, /* after a longer turn the loop counts as held */
+  FERRY__GRACE_MS = 200, /* after a held turn, for a deadline that has passed
+                          * during that turn */
+  FERRY__WRITE_MS = 100, /* how long the end waits for a write that has begun */
 };
 
 struct sockaddr;
@@ -85,25 +85,26 @@ typedef struct ferry__pool {
 void *ferry__pool_take(ferry__pool *pool, size_t size, size_t *capacity);
 /* Gives a block back to this loop's own list. */
 void ferry__pool_give(ferry__pool *pool, void *bytes);
-/* A larger block with the first `used` bytes of another one, which is given
- * back; `bytes` may be null. Of a large one the system may move the pages. When
- * it fails, the other block stays as it was. */
+/* Returns a larger block with the first `used` bytes of another one, which is
+ * given back; `bytes` may be null. For a large block the system may move the
+ * pages instead of copying them. On failure the other block is unchanged. */
 void *ferry__pool_grow(ferry__pool *pool, void *bytes, size_t used,
                        size_t size, size_t *capacity);
-/* [any thread] The same. On a loop's thread the block comes from that loop.
- * Other threads do not take the blocks that the process keeps for loops. */
+/* [any thread] Takes a block of at least `size` bytes. On a loop's thread it
+ * comes from that loop. Other threads do not take the blocks that the process
+ * keeps for loops. */
 void *ferry__block_make(size_t size, size_t *capacity);
 /* [any thread] Gives a block to whichever loop needs it next; on a loop's
  * thread to that loop. */
 void ferry__block_free(void *bytes);
 void ferry__pool_close(ferry__pool *pool);
-/* The bytes that the pool keeps. */
+/* The number of bytes that the pool keeps. */
 size_t ferry__pool_kept(const ferry__pool *pool);
 
 /* ---- Threads (thread.c) -------------------------------------------------- */
 
-/* Starts a detached thread that handles no signals. With a stack of 0 bytes it
- * has the default size. */
+/* Starts a detached thread that handles no signals. A `stack` of 0 is the
+ * default size. */
 bool ferry__thread_start(void *(*run)(void *), void *data, size_t stack);
 
 /* ---- libcurl's receive buffers (buffers.c) ------------------------------- */
@@ -135,8 +136,8 @@ typedef struct ferry__shelf {
   uint32_t count;
 } ferry__shelf;
 
-/* curl_global_init with the functions of memory.c. If the application has
- * initialised libcurl before, the functions are not used, and nothing else
+/* Calls curl_global_init with the functions of memory.c. If the application has
+ * already initialised libcurl, the functions are not used, and nothing else
  * changes. */
 CURLcode ferry__memory_initialise(void);
 void ferry__shelves_clear(ferry__shelf *shelves);

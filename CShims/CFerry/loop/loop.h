@@ -58,7 +58,7 @@ typedef struct ferry__mailbox {
   ferry__command spares[FERRY__SPARE_COMMANDS];
   atomic_bool spent[FERRY__SPARE_COMMANDS];
   atomic_bool called;
-  /* For the loop's thread: taken out, but not yet executed. */
+  /* For the loop's thread: commands taken out, but not yet executed. */
   ferry__command *first, **last;
 } ferry__mailbox;
 
@@ -70,11 +70,11 @@ int ferry__mailbox_put(ferry_loop *loop, ferry__transfer *transfer);
 /* [any thread] */
 void ferry__mailbox_command(ferry_loop *loop, ferry__command command);
 void ferry__mailbox_call(ferry_loop *loop);
-/* Closes it for ever and returns what it still held. */
+/* Closes it for ever. Returns the transfers that it still held. */
 ferry__transfer *ferry__mailbox_close(ferry_loop *loop);
 bool ferry__mailbox_is_empty(const ferry_loop *loop);
-/* From here on every thread that adds something wakes the loop. Returns false
- * if the mailbox is not empty: then the loop must not wait. */
+/* From now on, every thread that adds something wakes the loop. Returns false
+ * if the mailbox is not empty. Then the loop must not wait. */
 bool ferry__mailbox_sleep(ferry_loop *loop);
 void ferry__mailbox_submits(ferry_loop *loop);
 void ferry__mailbox_commands(ferry_loop *loop);
@@ -100,20 +100,20 @@ struct ferry__socket {
   const ferry__socket_owner *owner;
   uint64_t serial; /* a new number for each opened socket */
   ferry__connection *native; /* the native engine's connection */
-  /* For libcurl's engine (curl/socket.c), like all below. */
+  /* The rest is for libcurl's engine (curl/socket.c). */
   unsigned want; /* CURL_POLL_… bits that are wanted */
   ferry__shard *shard;
-  /* The last user and its lease: a paused user keeps the socket from counting
-   * as idle. Numbers, not pointers, because libcurl may close the socket
-   * silently, and the user may be freed. */
+  /* The last user and its lease. While the user is paused, the socket does not
+   * count as idle. These are numbers and not pointers, because libcurl may
+   * close the socket silently, and the user may be freed. */
   uint64_t user, lease;
-  struct ferry__socket *port_next; /* chain of one local port's bucket */
+  struct ferry__socket *port_next; /* next in the bucket of its local port */
   uint64_t identity;               /* ferry__extras.identity of the transfer
                                     * that opened it */
   uint16_t local_port, peer_port;  /* 0 = not in a bucket */
   char peer[46];
-  ferry__host *origin; /* whose figures count it; NULL = those of forgotten
-                        * origins */
+  ferry__host *origin; /* its figures count the socket; NULL = those of
+                        * forgotten origins */
   bool http2;
   bool ours; /* opened by ferry__on_open() and still open */
 };
@@ -129,7 +129,7 @@ typedef struct ferry__sockets {
 int ferry__sockets_open(ferry_loop *loop);
 /* The entry of a descriptor; NULL without memory. */
 ferry__socket *ferry__socket_of(ferry_loop *loop, int fd);
-/* The entry of a descriptor that was just opened. */
+/* The entry of a descriptor that was just opened, with all values reset. */
 ferry__socket *ferry__socket_renew(ferry_loop *loop, int fd,
                                    const ferry__socket_owner *owner);
 /* Enables TCP keep-alive probes as the options say. */
@@ -147,7 +147,7 @@ enum { FERRY__SLOTS = 512, FERRY__SLOT_MS = 8 };
 typedef struct ferry__wheel {
   ferry__transfer *slot[FERRY__SLOTS];
   uint64_t used[FERRY__SLOTS / 64]; /* a bit for each slot that is not empty */
-  uint64_t turned; /* the last slot number that was processed */
+  uint64_t turned; /* number of the last processed slot */
   unsigned count;
   bool is_turning;
 } ferry__wheel;
@@ -159,14 +159,14 @@ uint64_t ferry__wheel_next(const ferry_loop *loop);
 
 /* ---- Writers (writers.c) ------------------------------------------------- */
 
-/* Work that may wait for a device, done by one of the device's threads. */
+/* Work that may block on a device. One of the device's threads does it. */
 typedef struct ferry__job {
   struct ferry__job *next;
   ferry_loop *loop;
   uint64_t device, file;
   void (*work)(struct ferry__job *job); /* [a thread of the device] */
   void (*done)(struct ferry__job *job); /* afterwards, on the loop's thread */
-  void (*drop)(struct ferry__job *job); /* or, if it was abandoned, on the
+  void (*drop)(struct ferry__job *job); /* instead, if it was abandoned: on the
                                          * device's thread */
   int code; /* 0, or the errno of the failure */
   bool begun, back; /* guarded by the writers' lock */
@@ -184,9 +184,9 @@ void ferry__jobs_close(ferry_loop *loop);
 /* Chooses the threads for the job: those of this file's device. */
 void ferry__job_device(ferry__job *job, int fd);
 void ferry__job_put(ferry__job *job);
-/* Abandons a job: the loop gives it up, and the thread that works on it drops
- * it. If it has not begun, `strip` takes away what its work needs. Returns
- * false if the job is done and about to return. */
+/* Abandons a job: the thread that works on it drops it. If the work has not
+ * begun, `strip` removes what the work needs. Returns false if the job is done
+ * and about to return. */
 bool ferry__job_leave(ferry__job *job, void (*strip)(ferry__job *job));
 
 /* ---- The loop (loop.c) --------------------------------------------------- */
@@ -214,9 +214,9 @@ typedef struct ferry__hooks {
   void (*withdraw)(ferry_loop *loop, ferry__transfer *transfer);
   /* A running transfer has ended: its slot is free. */
   void (*give_place)(ferry_loop *loop, ferry__transfer *transfer);
-  /* A transfer is finished: the layers above drop what they hold for it. */
+  /* A transfer is finished: the layers above release what they hold for it. */
   void (*let_go)(ferry__transfer *transfer);
-  /* Chooses the engine that carries it. */
+  /* Chooses the engine for a transfer. */
   const struct ferry__engine *(*choose)(const ferry_loop *loop,
                                         const ferry__transfer *transfer);
   /* A host is about to leave the table. */
@@ -241,17 +241,17 @@ int ferry__loop_open(ferry_loop *loop);
 void ferry__loop_close(ferry_loop *loop); /* if ferry__loop_run was never
                                            * called */
 int ferry__loop_run(ferry_loop *loop);
-/* All but the timer, which ends the last writes. */
+/* Closes all handles except the timer, which ends the last writes. */
 void ferry__loop_close_handles(ferry_loop *loop);
 
 /* ---- The alarm (alarm.c) ------------------------------------------------- */
 
-/* One high-resolution time. For the loop's thread. */
+/* One timer with high resolution. For the loop's thread. */
 typedef struct ferry__alarm {
   int fd;         /* timerfd; -1 before the first alarm, -2 if none is
                    * available */
   uint64_t at;    /* ns; 0 = none */
-  uint64_t armed; /* the time that the system's timer was set to */
+  uint64_t armed; /* ns; the time to which the system's timer is set */
 } ferry__alarm;
 
 /* Calls on_alarm if it is due. */

@@ -11,19 +11,19 @@ typedef struct ferry__head {
   ferry_field *fields;
   uint32_t length, capacity;
   uint32_t count, field_capacity;
-  uint64_t received;      /* bytes of all heads and trailers */
+  uint64_t received;      /* number of bytes of all heads and trailers */
   int64_t content_length; /* -1 = not announced */
   uint32_t limit;
   uint16_t status;
   uint16_t informational, trailers;
-  /* Informational heads, then trailers, as received; usually 0 bytes. */
+  /* Informational heads, then trailers, as received; usually empty. */
   char *aside;
   uint32_t aside_length, aside_capacity, informational_length;
   uint32_t informational_at; /* where the last one begins */
   uint8_t version;
   uint8_t coding;   /* FERRY__CODING_… */
   bool chunked, in_fields, complete;
-  bool http2; /* from its connection; the status line must agree */
+  bool http2; /* known from the connection; the status line must agree */
 } ferry__head;
 
 enum {
@@ -43,10 +43,10 @@ typedef struct ferry__fault {
 extern const unsigned char ferry__tchar[256];
 /* Forgets all heads; keeps the memory. */
 void ferry__head_begin(ferry__head *head, uint32_t limit);
-/* The next line must be a status line: another response follows. */
+/* Another response follows: the next line must be a status line. */
 void ferry__head_expect_status(ferry__head *head);
-/* Takes one line with its CR LF. code 0 = accepted. Sets complete at the final
- * end. */
+/* Takes one line with its CR LF. Code 0 = accepted. Sets `complete` at the end
+ * of the final head. */
 ferry__fault ferry__head_line(ferry__head *head, const char *line,
                               size_t length);
 void ferry__head_free(ferry__head *head);
@@ -66,7 +66,8 @@ typedef struct ferry__decoder {
   size_t left;
   uint8_t coding;
   bool begun, ended;
-  unsigned char first, first_length; /* a single first byte of «deflate» */
+  unsigned char first, first_length; /* the first byte of "deflate", if it
+                                      * arrived alone */
   /* Input that was left when the receiver paused within a piece. */
   unsigned char *held;
   size_t held_length;
@@ -81,10 +82,11 @@ ferry__decoder *ferry__decoder_take(ferry_loop *loop, uint8_t coding);
 void ferry__decoder_give(ferry_loop *loop, ferry__decoder *decoder);
 void ferry__decoder_free(ferry__decoder *decoder);
 void ferry__decoders_free(ferry_loop *loop);
-/* Decodes and delivers. Stops if the receiver pauses, and holds the rest.
+/* Decodes bytes and delivers them. If the receiver pauses, it holds the rest.
  * Returns false and sets transfer->fault on an error. */
 bool ferry__decode_write(ferry_loop *loop, ferry__transfer *transfer,
                          const char *bytes, size_t length);
+/* The same for the bytes that it holds. */
 bool ferry__decode_drain(ferry_loop *loop, ferry__transfer *transfer);
 
 #endif

@@ -14,7 +14,7 @@ typedef struct ferry__engine {
   uint8_t name; /* FERRY_ENGINE_… */
   /* If it fails at once, the transfer may already have ended. */
   ferry__fault (*start)(ferry_loop *loop, ferry__transfer *transfer);
-  /* Ends the transfer at once: figures are read, its connection is closed. */
+  /* Ends the transfer at once: reads its figures and closes its connection. */
   void (*abandon)(ferry_loop *loop, ferry__transfer *transfer);
   /* The receiver can take more bytes; also for a DRAINING transfer. */
   void (*resume)(ferry_loop *loop, ferry__transfer *transfer);
@@ -30,9 +30,10 @@ typedef struct ferry__engine {
   bool (*is_answered)(const ferry__transfer *transfer);
   /* The response is complete; the rest of the request is not sent. */
   void (*leave_unsent)(ferry_loop *loop, ferry__transfer *transfer);
+  /* Writes the figures so far to a result. */
   void (*so_far)(const ferry__transfer *transfer, ferry_result *result);
-  /* At the end: `figures` reads its figures, then, when the result is packed,
-   * the other frees what the engine keeps for it. */
+  /* At the end: `figures` reads the figures. When the result is packed,
+   * `release` frees what the engine holds for the transfer. */
   void (*figures)(ferry_loop *loop, ferry__transfer *transfer);
   void (*release)(ferry_loop *loop, ferry__transfer *transfer);
 } ferry__engine;
@@ -60,35 +61,35 @@ enum ferry__receive_state {
   FERRY__RECEIVE_COMPLETE, /* while the request is still being sent */
 };
 
-/* The reasons why no bytes are delivered: bits. */
+/* The reasons why no bytes are delivered, as bits. */
 enum ferry__pause {
   FERRY__PAUSED_BY_RECEIVER = 1,
   FERRY__PAUSED_BY_RATE = 2,
   FERRY__PAUSED_BY_SINK = 4,
 };
 
-/* Whether the rest of the request's body is available, and wanted. */
+/* Whether the rest of the request's body is available and still needed. */
 enum ferry__source_state {
   FERRY__SOURCE_READY,
   FERRY__SOURCE_PAUSED, /* it has no bytes at the moment */
-  FERRY__SOURCE_DRY,    /* the same, and libcurl has to check if it is done */
+  FERRY__SOURCE_DRY,    /* the same, and libcurl must check if it is done */
   FERRY__SOURCE_LEFT,   /* the rest is not sent: the response is complete */
 };
 
 /* State that only libcurl's engine needs. */
 typedef struct ferry__carried {
-  uint64_t lease; /* of a slot in libcurl: a new one with each handle */
+  uint64_t lease; /* of a slot in libcurl; each handle has a new one */
   struct ferry__chunks *chunks; /* parser of the chunked response that libcurl
                                  * reads */
-  char *late; /* bytes left in the socket when it was closed */
-  char *kept; /* of a paused response, while its request is being sent */
-  char *cookie; /* the caller's own, in a loop with a jar */
+  char *late; /* bytes that were in the socket when it was closed */
+  char *kept; /* bytes of a paused response whose request is being sent */
+  char *cookie; /* the caller's own cookies, in a loop with a jar */
   uint32_t late_length, kept_length, kept_from;
   int unwatched; /* why its socket is not watched: an errno */
   bool close_notified;
   bool last_chunk; /* libcurl has read it */
   bool withheld;  /* libcurl holds bytes of the response */
-  bool nudged;    /* libcurl has to check whether it is done */
+  bool nudged;    /* libcurl must check whether it is done */
   bool head_held; /* a challenge that libcurl may handle by itself */
   bool forbidden; /* its address was forbidden, so it was not connected */
   bool untouched; /* the server has not processed its stream */
@@ -98,7 +99,7 @@ typedef struct ferry__carried {
 
 struct ferry__transfer {
   ferry__entry entry; /* must be first: what the loop knows of it */
-  ferry_result result; /* handed over as it is */
+  ferry_result result; /* passed to the caller as it is */
   ferry__transfer *next, *prev; /* queue, host's list, running list */
   ferry__fifo *fifo;            /* its queue while WAITING */
   uint64_t submitted_ns, started_ns;
@@ -108,9 +109,9 @@ struct ferry__transfer {
   ferry__host *host;
   ferry__host *asked; /* whose name it waits for while RESOLVING */
   const ferry__engine *engine; /* NULL before it starts */
-  ferry__handle *handle;         /* of libcurl's engine, */
-  ferry__connection *connection; /* and of the native engine */
-  ferry__head *head; /* the handle's, or its own */
+  ferry__handle *handle;         /* of libcurl's engine */
+  ferry__connection *connection; /* of the native engine */
+  ferry__head *head; /* the handle's, or the transfer's own */
   ferry__extras *extras; /* in the arena; NULL = none */
   const void *body; /* in the arena */
   ferry_piece piece; /* the rest of a pulled piece; 0 bytes = none */
@@ -139,7 +140,7 @@ struct ferry__transfer {
   bool secure;       /* its host is reached over TLS */
   bool pending;      /* it waits for a connection (connection/figures.c) */
   bool told;         /* FERRY_DUPLEX: on_answered was called */
-  /* While it runs: */
+  /* Used while it runs: */
   ferry__fault fault; /* ours, reported in preference to libcurl's */
   int phase;
   char *bytes; /* the body being collected, a block */
@@ -153,18 +154,19 @@ struct ferry__transfer {
 
 enum { FERRY__GET, FERRY__HEAD, FERRY__POST, FERRY__OTHER };
 
-/* Ends every list that has no Accept of its own. */
+/* The end of every list of fields that has no Accept of its own. */
 extern struct curl_slist ferry__no_accept;
-/* [any thread] Checks and copies a request; *out is NULL if it is refused. */
-/* [local.c] The length of "http+unix://" at the start of a URL, or 0 if it does
- * not start so. */
+/* [local.c] The length of the prefix "http+unix://" or "https+unix://" of a
+ * URL; 0 if it has none. */
 size_t ferry__local_prefix(const char *url, size_t length);
-/* Returns the path that an authority names, malloc'ed, or
- * FERRY_E_INVALID_URL. */
+/* Sets *path to the path that an authority names, malloc'ed. Returns FERRY_OK,
+ * FERRY_E_INVALID_URL or FERRY_E_MEMORY. */
 int ferry__local_path(const char *authority, size_t length, char **path);
-/* The reverse, normalised and malloc'ed; NULL without memory. */
+/* The reverse: the authority of a path, normalised and malloc'ed; NULL if there
+ * is not enough memory. */
 char *ferry__local_authority(const char *path);
 
+/* [any thread] Checks and copies a request; *out is NULL if it is refused. */
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out);
 /* Starts the transfer on its engine. */
@@ -173,14 +175,15 @@ void ferry__transfer_run(ferry_loop *loop, ferry__transfer *transfer,
 /* Ends a transfer in any state. */
 void ferry__transfer_end(ferry_loop *loop, ferry__transfer *transfer,
                          ferry__fault fault);
-/* Its engine is done: everything has arrived, or `fault` says what failed. */
+/* The engine is done: everything has arrived, or `fault` says what failed. */
 void ferry__transfer_left(ferry_loop *loop, ferry__transfer *transfer,
                           ferry__fault fault);
-/* Its receiver can take more bytes. */
+/* The receiver can take more bytes. */
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *transfer);
 /* Removes one of the reasons (enum ferry__pause) for its pause. */
 void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *transfer,
                              unsigned reason);
+/* The source has more bytes of the request's body. */
 void ferry__transfer_resume_sending(ferry_loop *loop,
                                     ferry__transfer *transfer);
 /* Sends the rest of a streamed body to a descriptor. */
@@ -193,14 +196,14 @@ void ferry__finish(ferry_loop *loop, ferry__transfer *transfer);
 /* Delivers the results of this turn (result.c). */
 void ferry__deliver(ferry_loop *loop);
 
-/* ---- What engines report (body.c) and ask for (source.c) ----------------- */
+/* ---- What engines report (body.c) and read (source.c) -------------------- */
 
 /* The final head has arrived: determines the body and calls on_head. Returns
  * false and sets transfer->fault on an error. */
 bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
 /* An informational head is complete. */
 void ferry__head_informational(ferry_loop *loop, ferry__transfer *transfer);
-/* FERRY_DUPLEX: tells of the end of a response of which nothing is held. */
+/* FERRY_DUPLEX: reports the end of the response once nothing of it is held. */
 void ferry__tell_answered(ferry_loop *loop, ferry__transfer *transfer);
 /* Whether a body follows the head, by method, status and length. */
 bool ferry__has_body(const ferry__transfer *transfer);
@@ -220,14 +223,15 @@ int64_t ferry__source_pull(ferry_loop *loop, ferry__transfer *transfer,
  * FERRY_PIECE, with the piece in transfer->piece. */
 int64_t ferry__source_pull_any(ferry_loop *loop, ferry__transfer *transfer,
                                char *space, size_t size);
-/* The trailers of the request: bytes, or FERRY_ABORT with transfer->fault. */
+/* Asks for the trailers of the request. Returns the number of bytes, or
+ * FERRY_ABORT with transfer->fault. */
 int64_t ferry__trailers_ask(ferry_loop *loop, ferry__transfer *transfer,
                             char *space, size_t size);
 /* Reports how many bytes of the piece were sent. */
 void ferry__piece_took(ferry__transfer *transfer, uint64_t count);
 /* Drops the rest of the piece. */
 void ferry__piece_drop(ferry__transfer *transfer);
-/* The bytes that the source gave and that were passed on. */
+/* The number of bytes that were read from the source and passed on. */
 uint64_t ferry__pulled(const ferry__transfer *transfer);
 /* Delivers decoded bytes. Returns false and sets transfer->fault on an
  * error. */
@@ -239,32 +243,32 @@ bool ferry__body_deliver(ferry_loop *loop, ferry__transfer *transfer,
 /* Returns false if these bytes have to wait: then the transfer is paused. */
 bool ferry__pace_take(ferry_loop *loop, ferry__transfer *transfer,
                       size_t count);
-/* For a transfer that is paused by its rate: resumes it if it may, which may
- * end it. Returns when to look again, 0 = never. */
+/* For a transfer that is paused by its rate: resumes it if the rate allows it,
+ * which may end it. Returns when to look again, 0 = never. */
 uint64_t ferry__pace_look(ferry_loop *loop, ferry__transfer *transfer);
 
 /* ---- Sinks (sink.c) ------------------------------------------------------ */
 
-/* Takes a whole piece; may pause the transfer. Returns false and sets
+/* Takes all bytes; may pause the transfer. Returns false and sets
  * transfer->fault on an error. */
 bool ferry__sink_put(ferry_loop *loop, ferry__transfer *transfer,
                      const char *bytes, size_t length);
 /* Writes bytes that have waited long enough. Returns when to look again, 0 =
  * never. */
 uint64_t ferry__sink_look(ferry__transfer *transfer);
-/* No more bytes follow. Returns false if a write or a close is still to be
- * done. Then the transfer is WRITING until it is, and the sink ends it. */
+/* No more bytes follow. Returns false if a write or a close is still pending.
+ * Then the transfer is WRITING until that is done, and the sink ends it. */
 bool ferry__sink_rests(ferry__transfer *transfer);
-/* Ends a transfer that is WRITING with this fault, unless it has one. A write
- * that is under way keeps its bytes and its descriptor until it returns. If it
- * has just returned, the transfer stays WRITING for a moment. */
+/* Ends a transfer that is WRITING with this fault, unless it already has one. A
+ * write that has begun keeps its bytes and its descriptor until it returns. If
+ * it has just returned, the transfer stays WRITING for a moment. */
 void ferry__sink_leave(ferry_loop *loop, ferry__transfer *transfer,
                        ferry__fault fault);
 void ferry__sink_free(ferry_loop *loop, ferry__transfer *transfer);
 
 /* ---- Rarely used options (extras.c) -------------------------------------- */
 
-/* In the arena, except `via`. */
+/* The rarely used options of a request. In the arena, except `via`. */
 struct ferry__extras {
   const char *proxy_origin, *proxy; /* "http://name:port", "name:port" */
   const char *proxy_user, *proxy_password;
@@ -283,25 +287,25 @@ ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size);
 /* [any thread] Copies the texts to `text`; returns the position after them. */
 char *ferry__extras_copy(const ferry_extras *extras, ferry__extras *to,
                          char *text);
-/* [any thread] Fields sent to the proxy bind a connection to its sender,
- * too. */
+/* [any thread] Adds the fields for the proxy to the identity, because they,
+ * too, bind a connection to the user who sends them. */
 void ferry__extras_identify(ferry__extras *extras);
 
 /* ---- Limits of one transfer (timeout.c) ---------------------------------- */
 
 typedef struct ferry__clock { /* ms */
   uint64_t now;
-  uint64_t held_from, held_until; /* the last time in which the loop was held */
+  uint64_t held_from, held_until; /* when the loop was held last */
 } ferry__clock;
 
-/* What its engine knows of the progress. */
+/* The progress of a transfer, as its engine knows it. */
 typedef struct ferry__progress {
   uint64_t moved; /* bytes in both directions */
   bool source_paused, answered;
 } ferry__progress;
 
 enum {
-  FERRY__EXPIRES_LATER,  /* at `at`, if at all */
+  FERRY__EXPIRES_LATER,  /* at `at`, or never */
   FERRY__EXPIRES_NOW,    /* a limit has passed: `detail` */
   FERRY__EXPIRES_UNSENT, /* the response is complete; its source is not waited
                           * for any longer */
@@ -311,7 +315,7 @@ typedef struct ferry__expiry {
   uint64_t at; /* ms; 0 = never */
   int32_t detail;
   uint8_t kind;
-  bool window; /* the window of the lowest speed starts again */
+  bool window; /* the window of the minimum speed starts again */
 } ferry__expiry;
 
 /* The next moment at which one of its limits may pass. Has no side effects. */

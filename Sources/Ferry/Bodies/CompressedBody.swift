@@ -4,26 +4,28 @@ import FoundationEssentials
 import Synchronization
 
 extension RequestBody {
-    /// A content coding (RFC 9110, 8.4.1) in which a body can be sent.
+    /// A content coding (RFC 9110, 8.4.1) for the body of a request.
     public struct Coding: Sendable, Hashable {
         let coding: BodyEncoder.Coding
 
-        /// RFC 1952. Most servers that undo any coding undo this one.
+        /// gzip (RFC 1952). Most servers that decode request bodies support it.
         public static let gzip = Coding(coding: .gzip)
-        /// RFC 8878. Several times faster than gzip, with results of about the same size.
+        /// zstd (RFC 8878). It is several times faster than gzip, with results of about the same size.
         public static let zstd = Coding(coding: .zstd)
 
-        /// Its name in `Content-Encoding`.
+        /// The name of the coding in `Content-Encoding`.
         var name: String { coding == .gzip ? "gzip" : "zstd" }
     }
 
-    /// The same body, compressed, with `Content-Encoding`.
+    /// Returns the same body, to be sent compressed and with `Content-Encoding`. The default is gzip.
     ///
-    /// HTTP has no way to ask whether a server undoes a coding: one that does not answers with 415 or misreads the
-    /// body. A body in memory is compressed once for each run, on the thread that starts it; every attempt sends the
-    /// same bytes. A file, a stream or a form is compressed as it is read, with less than 1 MiB of memory for gzip and
-    /// about 4 MiB for zstd. It is sent in chunks, as its length is not known beforehand. Progress counts the
-    /// compressed bytes.
+    /// Use it only with servers that decode request bodies, because HTTP has no way to ask. Other servers respond with
+    /// 415 or misread the body.
+    ///
+    /// Ferry compresses a body in memory once for each run, on the thread that starts the run, and every attempt sends
+    /// the same bytes. It compresses a file, a stream or a form while it reads it, with less than 1 MiB of memory for
+    /// gzip and about 4 MiB for zstd, and sends it in chunks, because its length is not known in advance. Progress
+    /// counts the compressed bytes.
     ///
     /// If the request has a `Content-Encoding` field of another value, the run fails with `invalidRequest(.body)`.
     public func compressed(_ coding: Coding = .gzip) -> RequestBody {
@@ -33,22 +35,22 @@ extension RequestBody {
     }
 }
 
-/// Compresses what another source gives, on a queue of Dispatch and never on the loop's thread.
+/// A source that compresses another source, on a Dispatch queue and never on the event loop's thread.
 ///
-/// One block is compressed at a time, and no more than one lies ready: memory is bounded however large the body is. A
-/// source that fails never leads to the end of the compressed body.
+/// It compresses one block at a time and holds at most one that is ready, so its memory does not grow with the body. If
+/// the inner source fails, the compressed body has no end either, so the server never sees it as complete.
 final class CompressingSource: BodySource {
     private struct State {
-        /// What the loop has not been given begins at `taken`.
+        /// Compressed bytes. Those before `taken` have been passed to the event loop.
         var ready: [UInt8] = []
         var taken = 0
         var isWorking = false
-        /// The inner source has more, or an end, since it said `later`.
+        /// The inner source has called `resume` since it was last read.
         var hasMore = false
         var isAwaited = false
         var hasEnded = false
         var hasFailed = false
-        /// Why the encoder failed; the inner source tells of its own failures.
+        /// Why the encoder failed. The inner source reports its own failures.
         var fault: BodyFault?
         var isClosed = false
         var resume: (@Sendable () -> Void)?
@@ -56,7 +58,7 @@ final class CompressingSource: BodySource {
         var isDone: Bool { hasEnded || hasFailed || isClosed }
     }
 
-    /// What the worker alone uses. The lock is never waited for, as there is one worker at a time.
+    /// The state of the worker. Nobody ever waits for its lock, because there is one worker at a time.
     private struct Work: ~Copyable {
         var encoder: BodyEncoder?
         var block: [UInt8] = []
@@ -126,7 +128,7 @@ final class CompressingSource: BodySource {
         inner.close()
     }
 
-    /// Whether there is something to do, and nobody who does it.
+    /// Whether there is work and no worker. Then the caller must start one.
     private static func begins(_ state: inout State) -> Bool {
         if state.isWorking || state.isDone || !state.ready.isEmpty { return false }
         state.isWorking = true
@@ -135,7 +137,7 @@ final class CompressingSource: BodySource {
 
     private func startWork() { DispatchQueue.global().async { self.compress() } }
 
-    /// The inner source can be asked again.
+    /// The inner source can be read again.
     private func resumeWork() {
         let begins = state.withLock { state in
             state.hasMore = true
@@ -144,7 +146,7 @@ final class CompressingSource: BodySource {
         if begins { startWork() }
     }
 
-    /// [a queue of Dispatch] Compresses until a block lies ready, or the inner source has nothing now.
+    /// [Dispatch queue] Compresses until a block is ready, or until the inner source has no bytes at the moment.
     private func compress() {
         while true {
             state.withLock { $0.hasMore = false }
@@ -179,7 +181,7 @@ final class CompressingSource: BodySource {
         case .bytes(let filled): (count, isEnd) = (filled, false)
         case .end: (count, isEnd) = (0, true)
         case .later: return .later
-        // Pieces of files are lent to the loop's own space only.
+        // A source gives pieces of files only to the event loop's own buffer.
         case .piece, .failed: return .failed(nil)
         }
         let block = work.block
@@ -191,11 +193,11 @@ final class CompressingSource: BodySource {
 }
 
 extension BodyFault {
-    fileprivate static let noMemory = BodyFault(message: "there is no memory to compress the body")
+    fileprivate static let noMemory = BodyFault(message: "not enough memory to compress the body")
 }
 
 extension BuiltRequest {
-    /// Compresses a body that lies in memory.
+    /// Compresses a body that is in memory. A streamed body is left as it is.
     mutating func compress(_ coding: RequestBody.Coding) throws(RequestError) {
         var made: [UInt8] = []
         var encoder = BodyEncoder(coding.coding)

@@ -3,19 +3,21 @@ import FoundationEssentials
 import Synchronization
 
 extension RequestBody {
-    /// The same body, followed by trailer fields (RFC 9110, 6.5), for what is known at its end only, like a digest.
+    /// Returns the same body, followed by trailer fields (RFC 9110, 6.5). Use them for what is known only at the end of
+    /// the body, like a digest.
     ///
     ///     .stream { [rows, counter] in counter.counting(rows) }
     ///         .withTrailers(["X-Row-Count"]) { [counter] in ["X-Row-Count": String(counter.count)] }
     ///
-    /// `names` are announced in the `Trailer` field. `fields` is called once for each attempt, in a task, when the last
-    /// byte has been read; it may leave names out, and fields of other names fail the run with `uploadSource`. So does
-    /// an error that it throws: the server then sees a request that was broken off.
+    /// `names` are announced in the `Trailer` field. Ferry calls `fields` once for each attempt, in a task of its own,
+    /// after the last byte of the body has been read. `fields` may omit names. The run fails with `uploadSource` if
+    /// `fields` throws, returns a name that was not announced or a value with control characters, or if all fields
+    /// together have more than 16,384 bytes. The server then sees an incomplete request.
     ///
-    /// The body is sent in chunks, over HTTP/1.1 also where HTTP/2 is negotiated: libcurl sends no trailers over
-    /// HTTP/2. With ``HTTP2Policy/priorKnowledge`` the run fails with `invalidRequest`. Arguments of the request cannot
-    /// go into such a body. Fields that decide over framing, routing, authentication, caching or the content (RFC 9110,
-    /// 6.5.1) are refused as trailers: `invalidRequest(.headerName)`. All fields together have 16,384 bytes at most.
+    /// The body is sent in chunks and over HTTP/1.1, even if HTTP/2 could be negotiated, because libcurl cannot send
+    /// trailers over HTTP/2. With ``HTTP2Policy/priorKnowledge`` the run fails with `invalidRequest`. Arguments of the
+    /// request cannot be parts of such a body. Fields for framing, routing, authentication, caching or the description
+    /// of the content cannot be trailers (RFC 9110, 6.5.1): the run fails with `invalidRequest(.headerName)`.
     public func withTrailers(
         _ names: [String], _ fields: @escaping @Sendable () async throws -> Headers
     ) -> RequestBody {
@@ -25,12 +27,12 @@ extension RequestBody {
     }
 }
 
-/// Which fields may follow a body, and how they look there.
+/// The rules for trailer fields: which names are allowed, and how the fields are written.
 enum TrailerRules {
-    /// Of all of them, names and line ends included.
+    /// The maximum size of all fields together, including names and line ends.
     static let mostBytes = 16_384
 
-    /// Fields that a recipient needs before the body, or must not take from behind it.
+    /// Fields that a recipient needs before the body, or must not accept after it.
     private static let forbidden: Set<String> = [
         // Framing and the connection.
         "transfer-encoding", "content-length", "trailer", "te", "connection", "keep-alive", "proxy-connection",
@@ -38,17 +40,17 @@ enum TrailerRules {
         // Routing, controls and conditions.
         "host", "forwarded", "max-forwards", "via", "expect", "range", "if-match", "if-none-match",
         "if-modified-since", "if-unmodified-since", "if-range", "cache-control", "pragma",
-        // Who asks.
+        // Credentials and the sender.
         "authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info",
         "www-authenticate", "proxy-authenticate", "cookie", "cookie2", "set-cookie", "set-cookie2", "origin",
         "referer", "from",
-        // What the content is.
+        // Description of the content.
         "content-encoding", "content-type", "content-range", "content-location", "content-language",
-        // Data of a response.
+        // Fields of responses.
         "age", "date", "expires", "location", "retry-after", "vary", "warning", "idempotency-key",
     ]
 
-    /// Why fields of these names cannot be announced; `nil` where they can.
+    /// The reason why these names cannot be announced; `nil` if they can.
     static func fault(in names: [String]) -> String? {
         for name in names {
             guard !name.isEmpty, name.utf8.allSatisfy(ByteSet.token.contains) else {
@@ -59,7 +61,7 @@ enum TrailerRules {
         return nil
     }
 
-    /// The fields as lines, where each was announced and none would break out of its line.
+    /// The fields as lines. Throws if a field was not announced, or if a value could end its line.
     static func lines(of fields: Headers, announced names: [String]) throws(BodyFault) -> [UInt8] {
         var lines: [UInt8] = []
         for field in fields {
@@ -67,26 +69,26 @@ enum TrailerRules {
                 throw BodyFault(message: "the trailer field \(field.name) was not announced")
             }
             if field.value.utf8.contains(where: { isControl($0) && $0 != 0x09 }) {
-                throw BodyFault(message: "the value of the trailer field \(field.name) has a control character in it")
+                throw BodyFault(message: "the value of the trailer field \(field.name) contains a control character")
             }
             lines += "\(field.name): \(field.value)\r\n".utf8
         }
         if lines.count > mostBytes {
-            throw BodyFault(message: "the trailer fields have \(lines.count) bytes, more than \(mostBytes)")
+            throw BodyFault(message: "the trailer fields have \(lines.count) bytes (limit \(mostBytes))")
         }
         return lines
     }
 }
 
 extension Headers {
-    /// Says that fields of these names may follow the body.
+    /// Announces these names in the `Trailer` field.
     mutating func announce(_ names: [String]) {
         let announcement = names.joined(separator: ", ")
         if !values(of: "Trailer").contains(announcement) { append("Trailer", announcement) }
     }
 }
 
-/// A body with trailers behind it.
+/// A body that is followed by trailers.
 struct TrailedBody: PulledBody {
     let body: RequestBody
     let trailerNames: [String]
@@ -119,7 +121,7 @@ extension RequestBody {
     }
 }
 
-/// A source, and behind its end the trailers, which a task asks for.
+/// A source that is followed by trailers. A task asks for them at the end of the inner source.
 final class TrailedSource: BodySource {
     private enum Trailers {
         case unasked
@@ -145,7 +147,7 @@ final class TrailedSource: BodySource {
 
     deinit { close() }
 
-    /// It is sent in chunks.
+    /// Unknown, so that the body is sent in chunks.
     var length: UInt64? { nil }
 
     func failure(sending errno: Int32) -> (any Error)? {

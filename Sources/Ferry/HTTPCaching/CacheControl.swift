@@ -256,7 +256,7 @@ public struct RequestCacheControl: Sendable, Hashable, CustomStringConvertible {
     /// older response.
     init(_ headers: Headers) { self.init(cacheControl: headers["Cache-Control"], pragma: headers["Pragma"]) }
 
-    /// Likewise, of the values of both fields.
+    /// The same, for the values of both fields.
     init(cacheControl: String?, pragma: @autoclosure () -> String?) {
         guard let cacheControl else {
             // `Pragma: no-cache` counts if there is no Cache-Control (RFC 9111, 5.4).

@@ -1,18 +1,18 @@
 import FerryTransport
 
-/// A 304 that says nothing new of a stored response but its dates, as nearly every one does (RFC 9111, 3.2). Then the
-/// stored fields are not made anew, one by one: the dates are written over, and the body is shared.
+/// The changes of a 304 that updates only dates of the stored response, as nearly every 304 does (RFC 9111, 3.2). Then
+/// the stored fields need not be built again one by one: the dates are overwritten, and the body is shared.
 struct Renewal {
-    /// What its `Date` says.
+    /// The value of the 304's `Date`.
     let date: HTTPDate
-    /// The fields of the stored response that have another value from now on. Their bytes belong to the 304.
+    /// The fields of the stored response that get another value. Their bytes belong to the 304.
     let changes: [TransferResult.FieldChange]
 
-    /// Fields of one response are marked by the bits of a word.
+    /// The matched fields of a response are the bits of one word.
     private static let mostFields = 64
 
-    /// What is asked of the stored response: each name once, a `Date` of the usual form, and no field that may not be
-    /// reused.
+    /// Whether a stored response can be updated in this way: no name occurs twice, its `Date` has the usual form, and
+    /// all fields may be reused.
     static func applies(to stored: TransferResult, _ directives: ResponseDirectives) -> Bool {
         guard stored.headerCount <= mostFields, directives.noCacheFields.isEmpty, directives.privateFields.isEmpty
         else { return false }
@@ -25,8 +25,8 @@ struct Renewal {
         return hasDate
     }
 
-    /// `nil` where the 304 says more than that, or takes more to be understood: then ``ValidationRules`` tell what it
-    /// changes.
+    /// `nil` if the 304 changes more than dates, or if this simple comparison cannot tell. Then ``ValidationRules``
+    /// decide what it changes.
     init?(of stored: TransferResult, by response: TransferResult) {
         var date: HTTPDate?
         var changes: [TransferResult.FieldChange] = []
@@ -47,7 +47,7 @@ struct Renewal {
             found |= 1 << UInt64(match)
             place = match + 1
             if Self.isSame(stored.field(match).value, value) { continue }
-            // One date in the place of another.
+            // Only a date may replace another date of the same length.
             guard Self.use(of: name, value) != .other, value.count == HTTPDate.usualCount,
                 stored.field(match).value.count == value.count
             else { return nil }
@@ -57,19 +57,20 @@ struct Renewal {
         (self.date, self.changes) = (date, changes)
     }
 
+    /// `none`: the field does not update the stored response. `unknown`: this comparison does not handle it.
     private enum Use { case none, date, expires, other, unknown }
 
-    /// What a field of a 304 is for.
+    /// What a field of a 304 does to the stored response.
     private static func use(of name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Use {
         switch name.count {
         case 2 where isName(name, "te"): .none
-        // The stored response tells its age from what it was when it came.
+        // The age of the stored response is computed from its age on arrival.
         case 3 where isName(name, "age"): .unknown
         case 4 where isName(name, "date"): .date
         case 7 where isName(name, "expires"): .expires
         case 7 where isName(name, "trailer") || isName(name, "upgrade"): .none
         case 10 where isName(name, "connection"):
-            // Others may be named in it.
+            // It may name other fields.
             isName(value, "keep-alive") || isName(value, "close") ? .none : .unknown
         case 10 where isName(name, "keep-alive") || isName(name, "set-cookie"): .none
         case 13 where isName(name, "content-range"), 14 where isName(name, "content-length"): .none
@@ -80,7 +81,8 @@ struct Renewal {
         }
     }
 
-    /// Where a field of this name is; it is looked for from a place on, as the order is the same as a rule.
+    /// The index of the stored field with this name. The search begins at `start`, because both responses usually have
+    /// the same order of fields.
     private static func place(of name: UnsafeRawBufferPointer, in stored: TransferResult, from start: Int) -> Int? {
         let count = stored.headerCount
         for step in 0..<count {
@@ -94,7 +96,7 @@ struct Renewal {
         left.count == right.count && left.elementsEqual(right)
     }
 
-    /// Compares with a word in lower case.
+    /// Compares a name, in any case, with a word in lower case.
     private static func isName(_ text: UnsafeRawBufferPointer, _ word: StaticString) -> Bool {
         equalNames(text, UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }

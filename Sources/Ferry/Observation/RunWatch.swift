@@ -16,7 +16,7 @@ final class RunWatch: Sendable {
     let sendsTrace: Bool
     private let onInformational: InformationalHandler?
 
-    /// [event loop's thread] Told of informational responses by one call.
+    /// [event loop's thread] The closure that one call has passed for informational responses.
     typealias InformationalHandler = @Sendable (InformationalResponse) -> Void
 
     init(

@@ -3,34 +3,35 @@ import FerryCache
 import FerryTransport
 import Synchronization
 
-/// One of all processes that share a storage fetches what none of them has; the others wait for it.
+/// Leases: of all processes that share a store, one fetches a missing response, and the others wait for it.
 extension HTTPCacheStage {
     enum Turn {
-        /// This run fetches.
+        /// This run must fetch the response.
         case own
-        /// Another one has stored what this one needs.
+        /// Another run has stored the response.
         case stored
+        /// This run was ended, or its deadline has passed.
         case brokenOff
     }
 
-    /// Whether it waits for others, where they fetch the same.
+    /// Whether this run waits if another process fetches the same response.
     var isLeased: Bool {
         cache.leaseTime != nil && plan.mode.way == .cacheElseNetwork && !sent.isRetry && !directives.noCache
             && !directives.noStore && !directives.onlyIfCached && !cache.unshared.contains(key)
     }
 
-    /// Waits until another run, as a rule in another process, has stored what this one needs, or until it is for this
-    /// one to fetch. It is that also where the other takes too long.
+    /// Waits until another run, usually in another process, has stored the response, or until this run has the lease.
+    /// If the other run takes longer than the lease time, this run fetches without a lease.
     mutating func waitForOther(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Turn {
         let end = ContinuousClock.now + min(cache.leaseTime ?? .zero, .seconds(3600))
         var pause = LeasePause()
         while true {
             let granted = await control.wait(until: deadline) { [cache, key] done in
-                // Where the run does not wait any more, it must not keep the lease.
+                // A run that has stopped waiting drops this object, which ends the lease.
                 cache.lease(key) { done($0 ? CacheLease(cache, key) : nil) }
             }
             guard let granted: CacheLease? = granted else { return .brokenOff }
-            // Whoever had it before may have stored it since this run looked.
+            // The previous holder may have stored the response since this run looked.
             let loaded: StoredEntry?? = await control.wait(until: deadline) { done in
                 cache.loadEntry(key) { entry, _ in done(entry) }
             }
@@ -46,8 +47,8 @@ extension HTTPCacheStage {
     }
 }
 
-/// A lease that this process has. It ends with this object: a run that was ended before it was told of its lease keeps
-/// nobody waiting.
+/// A lease that this process holds. It ends with this object, so a run that ends before it learns of its lease does not
+/// keep others waiting.
 final class CacheLease: Sendable {
     private let cache: ResponseCache
     private let key: CacheKey
@@ -57,16 +58,16 @@ final class CacheLease: Sendable {
 
     deinit { if !isKept.load(ordering: .acquiring) { cache.endLease(key) } }
 
-    /// It outlives this object: ``ResponseCache/endLease(_:)`` ends it.
+    /// The lease outlives this object; ``ResponseCache/endLease(_:)`` ends it.
     func keep() { isKept.store(true, ordering: .releasing) }
 }
 
-/// Between two looks whether another process is done.
+/// The pauses between two checks whether another process is done. Each is twice as long as the one before.
 struct LeasePause {
     private var milliseconds = 2
     private static let longest = 32
 
-    /// False when the run was ended meanwhile, or its deadline has passed.
+    /// Returns `false` if the run was ended in the meantime, or if its deadline has passed.
     mutating func wait(
         _ control: RunControl, until deadline: ContinuousClock.Instant?, by core: AgentCore
     ) async -> Bool {
@@ -79,7 +80,8 @@ struct LeasePause {
     }
 }
 
-/// Some of the keys whose responses could not be stored.
+/// The keys of responses that could not be stored, so that nobody waits for them. It forgets all of them when it is
+/// full.
 final class UnsharedKeys: Sendable {
     private let keys = Mutex(Set<CacheKey>())
     private static let most = 4096

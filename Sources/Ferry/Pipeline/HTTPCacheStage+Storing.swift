@@ -20,7 +20,7 @@ extension HTTPCacheStage {
         var status = CacheStatus.forwarded(forward)
         status.isCollapsed = isCollapsed
         if standIn != nil && StatusCodes.areServerFailures.contains(result.status) {
-            // Such a response is not stored, just like a failure of the network.
+            // Like a failure of the network, such a response is not stored.
             let stands = CacheTraceStatus(standInStatus(result.status))
             standIn?.trace.more = stands
             return .deliver(result, trace(status), validation: nil)
@@ -103,10 +103,10 @@ extension HTTPCacheStage {
         if result.status == 206 { return .partial }
         if result.isFramedByClose { return .untilClose }
         if sent.hasBody && isAnswerableMethod { return .request }
-        // An adapter may add another value next time, which is not known before.
+        // An adapter may add another value next time, and the value is not known before the lookup.
         let varying = VaryRules.names(response) ?? []
         if core.addsCookies(to: varying) { return .vary }
-        // Another token of the same owner may be accepted.
+        // The server may accept another token of the same owner.
         if plan.terms.sensitiveData != .none && (result.status == 401 || result.status == 407) { return .status }
         if varying.contains(where: { name in sent.added.contains { equalNames($0, name) } }),
             plan.terms.sensitiveData == .none
@@ -135,7 +135,7 @@ extension HTTPCacheStage {
         }
     }
 
-    /// Whether another run has asked later, and stored its response already.
+    /// Whether another run has sent its request later than this one and has already stored its response.
     private func isOlder(_ variant: StoredVariant) -> Bool {
         cache.changing.withLock { _ in
             currentVariants?.contains {
@@ -145,14 +145,15 @@ extension HTTPCacheStage {
         }
     }
 
-    /// The variants stored now, because another run may have changed them since this one looked. `nil` if they are
-    /// unknown: they are not in memory, and what this run has read may have been removed since.
+    /// The variants that are stored now; another run may have changed them since this one looked. `nil` if they are
+    /// unknown: they are not in memory, and those that this run has read may have been removed.
     private var currentVariants: [StoredVariant]? {
         if let current = cache.recallEntry(key)?.variants { return current.all }
         return cache.removals == removals ? stored?.all ?? [] : nil
     }
 
-    /// Replaces what is stored, where `make` gives anything. Without `writes` only in memory, if it is there.
+    /// Replaces the stored variants with those that `make` returns, unless it returns `nil`. Without `writes` it
+    /// changes only the memory, and only if the entry is there.
     private func change(
         _ now: CacheTime, writes: Bool = true, _ control: RunControl, until deadline: ContinuousClock.Instant?,
         _ make: @Sendable ([StoredVariant]) -> [StoredVariant]?
@@ -184,7 +185,7 @@ extension HTTPCacheStage {
     ) async -> Received {
         var status = CacheStatus.forwarded(forward)
         status.isCollapsed = isCollapsed
-        // The 304 goes to the caller whose condition it answers, and updates the cache, too.
+        // If the caller has sent the condition, the 304 goes to the caller. It updates the cache as well.
         let isOfCaller = !asksValidation
         guard let stored else { return .deliver(result, trace(status), validation: nil) }
         let validators = Validators(response)
@@ -210,7 +211,7 @@ extension HTTPCacheStage {
             guard let new = old.updated(by: fields, times, isShared: plan.terms.isShared) else { continue }
             updated.append(new)
             if place != index { continue }
-            // It serves the requests that it has served, and from now on requests like this one.
+            // It still serves the requests that it has served, and from now on requests like this one, too.
             if let own = new.answering({ variance($0) }, isShared: plan.terms.isShared) { updated.append(own) }
             updated.swapAt(0, updated.count - 1)
         }
@@ -314,7 +315,8 @@ extension HTTPCacheStage {
 }
 
 extension HTTPCacheStage {
-    /// Stores a response that the application supplies as that of a GET; `nil` if it must not be stored.
+    /// The variant to store for a response that the application supplies, as the response to a GET. `nil` if it must
+    /// not be stored.
     static func saved<R: Request>(
         _ response: Response, for request: R, _ terms: CachePolicy.HTTPTerms, in cache: ResponseCache,
         by core: AgentCore

@@ -1,7 +1,7 @@
 import FerryCache
 import FerryTransport
 
-/// How a run uses the HTTP cache (RFC 9111). It is on the heap, so that other runs carry nothing of it.
+/// How a run uses the HTTP cache (RFC 9111). It is on the heap, so that it takes no space in runs without the cache.
 final class HTTPCachePlan: Sendable {
     let terms: CachePolicy.HTTPTerms
     let mode: CacheMode
@@ -13,26 +13,26 @@ final class HTTPCachePlan: Sendable {
     }
 }
 
-/// The HTTP cache (RFC 9111) in one exchange of a run, right before the network: each redirect, each retry and each
-/// repetition with a new token is looked up by what it sends. The rules in `HTTPCaching` decide; this stage reads and
-/// writes.
+/// The HTTP cache (RFC 9111) in one exchange of a run, directly before the network. Each redirect, each retry and each
+/// repetition with a new token is looked up by the request that it sends. The rules in `HTTPCaching` decide; this stage
+/// reads and writes.
 struct HTTPCacheStage: Sendable {
     /// The request that is about to be sent.
     struct Sent: Sendable {
         var method: String
-        /// Without user, password and fragment.
+        /// The URL without user, password and fragment.
         var url: String
-        /// Including those that the transport adds itself.
+        /// The header fields, including those that the transport adds itself.
         var fields: Headers
         var hasBody: Bool
         var key: HTTPCacheKey
-        /// The names of fields that adapters and the authenticator have added. They are unknown before these run.
+        /// The names of fields that adapters and the authenticator have added. They are unknown until these have run.
         var added: [String] = []
         /// Cookies of the jar were sent with it, or with a request that led to it.
         var hadCookies = false
-        /// The run may be started again to refresh the response, because it has sent nothing unsafe.
+        /// Whether the run may be started again to refresh the response, because it has sent nothing unsafe.
         var isRepeatable = true
-        /// It follows a response that was not good enough.
+        /// Whether the request is a retry after a response that was not accepted.
         var isRetry = false
     }
 
@@ -77,7 +77,7 @@ struct HTTPCacheStage: Sendable {
     private(set) var asksValidation = false
     /// While it exists, other runs wait for this validation.
     var lead: ValidationTable.Lead?
-    /// While it lives, other processes wait for what this run fetches.
+    /// While it exists, other processes wait for the response that this run fetches.
     var lease: CacheLease?
 
     init(_ core: AgentCore, _ cache: ResponseCache, _ plan: HTTPCachePlan, _ sent: Sent, of request: any Request) {
@@ -140,7 +140,7 @@ struct HTTPCacheStage: Sendable {
                 ReuseRules.Allowance(
                     staleIfError: plan.mode.staleIfError, staleWhileRevalidate: plan.mode.staleWhileRevalidate),
                 isShared: plan.terms.isShared)
-            // Only the server can evaluate these.
+            // Only the server can evaluate these conditions.
             if ValidationRules.conditionsOfServer.contains(where: { sent.fields.contains($0) }) {
                 verdict = .validate(standsIn: false)
             }
@@ -176,7 +176,7 @@ struct HTTPCacheStage: Sendable {
         }
     }
 
-    /// Goes on behind a transfer that has asked for a validation already.
+    /// Continues a validation whose request a plain transfer has already sent.
     mutating func take(over validation: PlainValidation) {
         (stored, selected, removals) = (validation.stored, validation.selected, validation.removals)
         (requestTime, invalidationMark) = (validation.requestTime, validation.invalidationMark)
@@ -204,7 +204,7 @@ struct HTTPCacheStage: Sendable {
         return isInMemory
     }
 
-    /// The network has to be used, if that is allowed.
+    /// The next step after a miss: use the network, unless the mode or the request forbids it.
     private mutating func missed(_ reason: CacheStatus.Forward? = nil, validates: Bool) -> Way {
         let hasOthers = stored?.all.isEmpty == false
         forward = reason ?? (hasOthers ? .varyMiss : .uriMiss)
@@ -282,7 +282,7 @@ struct HTTPCacheStage: Sendable {
         return trace
     }
 
-    /// Refreshes a response that was served stale, in a run of its own, unless such a run is already active.
+    /// Refreshes a response that was served stale, in a separate run, unless such a run is already active.
     private func revalidate<R: Request>(_ request: R) {
         guard cache.beginsRevalidating(key) else { return }
         RequestRun<R>.start(
@@ -322,7 +322,7 @@ struct HTTPCacheStage: Sendable {
         return hit(on: stored, of: call.request, target, now: cache.clock(), by: core)
     }
 
-    /// What is stored under a key, in memory or on the disk.
+    /// The variants stored under a key, in memory or in the store.
     static func find(
         _ key: CacheKey, in cache: ResponseCache, _ control: RunControl, until deadline: ContinuousClock.Instant?
     ) async -> StoredVariants? {
@@ -356,7 +356,7 @@ struct HTTPCacheStage: Sendable {
 }
 
 extension CacheMiss {
-    /// The reason in the terms of the other policy.
+    /// The reason of this miss in the terms of the policy with a time to live.
     init(_ forward: CacheStatus.Forward) {
         switch forward {
         case .uriMiss: self = .notFound

@@ -2,9 +2,9 @@ import FerryCache
 import FerryTransport
 import Synchronization
 
-/// The validation of a response in memory by one plain transfer: for a run that a task awaits, whose request nobody
-/// changes before it is sent. It costs little more than the transfer where the server says 304 and nothing else is new;
-/// whatever else comes goes on as an exchange.
+/// Validates a response in memory with one plain transfer. This is the fast path for an awaited run whose request
+/// nobody changes before it is sent. If the server responds with a 304 that changes only dates, the validation costs
+/// little more than the transfer. Any other response is processed by a normal exchange.
 final class PlainValidation: Sendable {
     let cache: ResponseCache
     let plan: HTTPCachePlan
@@ -14,19 +14,20 @@ final class PlainValidation: Sendable {
     let selected: Int
     let forward: CacheStatus.Forward
     let requestTime: CacheTime
-    /// Of the cache, before it was looked into.
+    /// The number of removals from the cache before the lookup.
     let removals: UInt64
+    /// The number of invalidations noted before the request was sent.
     let invalidationMark: UInt64
-    /// It may answer where the server fails (RFC 5861, 4).
+    /// Whether the stored response may be used if the server fails (RFC 5861, 4).
     let standsIn: Bool
-    /// While it lives, others wait for this validation; `nil` where another run validates, too.
+    /// While it exists, other runs wait for this validation. `nil` if another run is validating the same response.
     let lead: ValidationTable.Lead?
-    /// The fields that ask for it.
+    /// The conditions of the request (RFC 9111, 4.3.1).
     let conditions: [Headers.Field]
 
     // MARK: Before the network
 
-    /// `nil` where there is nothing to validate, or it takes more than one plain transfer to do it.
+    /// `nil` if there is nothing to validate, or if one plain transfer is not enough.
     init?<R: Request>(of request: R, _ plan: HTTPCachePlan, by core: AgentCore) {
         let target = plan.target
         guard plan.mode.way == .cacheElseNetwork, !request.coalesces, let cache = core.cache, let key = target.key,
@@ -58,7 +59,7 @@ final class PlainValidation: Sendable {
         conditions = stored.conditions(selecting: index)
         if conditions.isEmpty { return nil }
         lead = cache.validations.lead(key)
-        // It waits for the other run.
+        // Another run is validating it, and an exchange can wait for that run. A plain transfer cannot.
         if lead == nil && !directives.noCache && !variant.directives.noCache { return nil }
         let isFresh = variant.age(at: now).map { $0 < variant.lifetime.microseconds } ?? false
         forward = isFresh && !variant.directives.noCache ? .request : .stale
@@ -68,7 +69,7 @@ final class PlainValidation: Sendable {
         cache.counters.missed(CacheMiss(forward))
     }
 
-    /// Hands its transfer over. `nil` where the request cannot be built.
+    /// Starts the transfer. `nil` if the request cannot be built.
     func start<R: Request>(_ request: R, at servers: Servers, _ watch: RunWatch?, by core: AgentCore) -> AwaitedRun? {
         guard var built = try? core.builder.build(request, at: servers) else { return nil }
         let run = AwaitedRun(
@@ -83,10 +84,10 @@ final class PlainValidation: Sendable {
         return run
     }
 
-    // MARK: Behind the network
+    // MARK: After the network
 
-    /// The answer of the run, where the server has said that the stored response is still what it has, and nothing else
-    /// of it (RFC 9111, 4.3.3 and 4.3.4). `nil` of any other answer.
+    /// The answer of the run if the server has confirmed the stored response and changed only its dates (RFC 9111,
+    /// 4.3.3 and 4.3.4). `nil` for every other answer.
     func renewed(by answer: Answer, _ core: AgentCore) -> Answer? {
         guard case .result(let result) = answer, result.status == 304, result.succeeded else { return nil }
         let (old, isShared) = (stored.all[selected], plan.terms.isShared)
@@ -102,7 +103,7 @@ final class PlainValidation: Sendable {
             request: requestTime, response: now, initialAge: max(apparent, max(0, now - requestTime)))
         guard let new = StoredVariant(old, renewal, times, isShared: isShared) else { return nil }
         let isWritten = old.isWorthWriting(as: new, by: [])
-        // That waits for the disk.
+        // The run has to wait for the disk, which only an exchange can do.
         if isWritten && plan.terms.writing == .synchronous { return nil }
         if cache.invalidations.isNoted(key, since: invalidationMark) { return nil }
         cache.changing.withLock { _ in
@@ -132,10 +133,10 @@ final class PlainValidation: Sendable {
 }
 
 extension StoredVariants {
-    /// The fields that ask for a validation by a GET that selects this variant (RFC 9111, 4.3.1).
+    /// The conditions with which a GET that selects this variant asks for a validation (RFC 9111, 4.3.1).
     func conditions(selecting index: Int) -> [Headers.Field] {
         if all.count == 1 { return all[index].conditions }
-        // A response to HEAD is not what a GET asks for.
+        // A stored response to HEAD cannot serve a GET.
         let others = all.filter { !$0.isHead }.map(\.validators)
         return ValidationRules.conditions(selected: all[index].validators, all: others)
     }

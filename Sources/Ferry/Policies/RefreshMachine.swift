@@ -1,14 +1,14 @@
-/// The state machine that refreshes a token once for all runs that failed with it: takes events of runs, and returns
-/// what to do with them. It knows neither tokens nor tasks. Its owner keeps it behind a lock, and acts after releasing
-/// the lock.
+/// The state machine that refreshes a token once for all runs that were refused with it. It takes the events of runs
+/// and returns what to do with each run. It knows neither tokens nor tasks. Its owner keeps it behind a lock, and acts
+/// after releasing the lock.
 ///
-/// Refreshes are counted in generations, including failed ones. A run is sent with the current generation and brings it
-/// back with its 401. So a 401 that was on its way during a refresh is recognised as outdated: the run is sent again
-/// with the new token, or shares the failure of the refresh.
+/// Each refresh, successful or not, begins a new generation. A run is sent with the current generation and reports that
+/// number with its 401. The machine thus recognises a 401 that was on its way during a refresh as outdated: the run is
+/// sent again with the new token, or shares the failure of the refresh.
 ///
-/// A resource may refuse every token, so refreshes that have not helped are limited. A refresh has helped when the run
-/// that started it is accepted with the new token. While other runs are accepted with a new token, a resource that
-/// refuses it does not cause a refresh.
+/// A resource may refuse every token, so the number of refreshes that have not helped is limited. A refresh has helped
+/// when the run that started it is accepted with the new token. While other runs are accepted with a token, a resource
+/// that refuses it does not start a refresh.
 struct RefreshMachine: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -34,7 +34,7 @@ struct RefreshMachine: Sendable {
     private struct Waiting {
         /// Its position in the order of arrival.
         let place: UInt64
-        /// It was sent, and has a 401.
+        /// Whether it was sent and has a 401.
         let wasSent: Bool
     }
 
@@ -42,9 +42,9 @@ struct RefreshMachine: Sendable {
     private var places: UInt64 = 0
     /// The number of the active refresh, counted from 1.
     private var underWay: UInt64?
-    /// It replaces a token that is still valid: runs continue with that one.
+    /// Whether the active refresh replaces a token that is still valid. Runs continue with that token.
     private var isEarly = false
-    /// The start of the last such refresh.
+    /// When the last such early refresh started.
     private var earliest: Instant?
     private var refreshes: UInt64 = 0
     private(set) var isShutDown = false
@@ -59,7 +59,7 @@ struct RefreshMachine: Sendable {
     private let limit: RefreshLimit
     /// Refreshes of refused tokens that have not helped, with their start times.
     private var unproven: [(number: UInt64, time: Instant)] = []
-    /// The same for tokens that had expired: the refreshes that have not brought a token that lasts.
+    /// Refreshes of expired tokens that have not delivered a valid token, with their start times.
     private var unlasting: [(number: UInt64, time: Instant)] = []
     /// Resources that have refused the current token to a run that was sent again with it.
     private var refusing: Set<Int> = []
@@ -108,7 +108,7 @@ struct RefreshMachine: Sendable {
             return .wait
         }
         if isOver {
-            // A refresh of a token that has expired is none of a token that was refused, of which 0 may be allowed.
+            // The limit is for refused tokens, and may be 0. An expired token may be refreshed at least once.
             guard
                 Self.isAllowed(
                     &unlasting, refreshes + 1, atMost: max(limit.maxRefreshes, 1), within: limit.window, now)
@@ -122,7 +122,7 @@ struct RefreshMachine: Sendable {
         return begin(isEarly: true)
     }
 
-    /// A refresh has delivered a token that has not expired. Servers may refuse it all the same.
+    /// A refresh has delivered a token that has not expired. Servers may still refuse it.
     mutating func lasts(_ number: UInt64) { unlasting.removeAll { $0.number == number } }
 
     /// Whether the limit allows another refresh, which is then counted.
@@ -150,7 +150,7 @@ struct RefreshMachine: Sendable {
             if sent >= renewed, refusing.count < Self.mostResources { refusing.insert(resource) }
             return .giveUp
         }
-        // The token in use may be good while its successor is fetched: a run that had an older one does not wait.
+        // During an early refresh the current token is valid: a run that was sent with an older one does not wait.
         if underWay != nil && !(isEarly && sent < renewed) {
             if !waits { return .giveUp }
             keep(run, wasSent: true)
@@ -173,7 +173,7 @@ struct RefreshMachine: Sendable {
         return .startRefresh(refreshes)
     }
 
-    /// A run of a generation was accepted. `number` is that of the refresh that it has started itself.
+    /// A run that was sent with a generation was accepted. `number` is the number of the refresh that it has started.
     mutating func accepted(generation sent: UInt64, after number: UInt64?, now: Instant = .now) {
         guard sent >= renewed else { return }
         accepted = now

@@ -2,7 +2,7 @@ import FerryTransport
 import FoundationEssentials
 import Synchronization
 
-/// The token of an agent, independent of its type, and the runs that wait for a new one.
+/// The token of an agent, independent of the token's type, and the runs that wait for a new one.
 protocol TokenSession: Sendable {
     /// The request with the current token, and the generation of that token. Waits for an active refresh, and starts
     /// one if there is no token yet.
@@ -13,8 +13,8 @@ protocol TokenSession: Sendable {
     /// Whether the response means that the token was refused.
     func isRefused(_ response: Response) -> Bool
 
-    /// The token of a run was refused. Waits for the refresh, or starts it; a run that cannot be sent again does not
-    /// wait.
+    /// The token of a run was refused. Starts a refresh if none is active, and waits for it. A run that cannot be sent
+    /// again does not wait.
     func refused(
         _ url: String, generation: UInt64, wasReplayed: Bool, isReplayable: Bool, for control: RunControl,
         until deadline: ContinuousClock.Instant?
@@ -23,16 +23,16 @@ protocol TokenSession: Sendable {
     /// The token of a run was accepted. `refresh` is the number of the refresh that the run has started itself.
     func accepted(generation: UInt64, after refresh: UInt64?)
 
-    /// From now on no run gets a token.
+    /// Ends the session: from now on no run gets a token.
     func shutDown()
 
-    /// The generation of the current token; no two tokens have the same.
+    /// The generation of the current token. No two tokens have the same generation.
     var generation: UInt64 { get }
 }
 
 /// What follows when the token of a run was refused.
 struct TokenRefusal: Sendable {
-    /// The request is to be sent again.
+    /// Whether the request must be sent again.
     var isReplayed = false
     /// The number of the refresh that the run has started.
     var refresh: UInt64?
@@ -43,10 +43,10 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     fileprivate struct State {
         var machine: RefreshMachine
         var token: A.Token?
-        /// When the token expires, and when it is to be replaced, in seconds since 2001.
+        /// When the token expires, in seconds since 2001; below, when it must be replaced.
         var expiry: Double?
         var dueTime = Double.infinity
-        /// By number, because a run may wait in several places at once, like a segmented download.
+        /// The waiting runs by number. A run like a segmented download may wait several times at once.
         var waiting: [UInt64: OneShot<Outcome>] = [:]
         fileprivate var numbers: UInt64 = 0
         var refresh: Task<Void, Never>?
@@ -55,7 +55,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     /// What happens to a run that waited.
     fileprivate struct Outcome: Sendable {
         var action: RefreshMachine.Action
-        /// Why there is no token.
+        /// Why there is no token; `nil` if there is one.
         var fault: (any Error)?
     }
 
@@ -100,7 +100,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
                     action = state.machine.expiring(number, isOver: true)
                 } else if now >= state.dueTime {
                     let generation = state.machine.generation
-                    // The token is valid until then: the refresh runs in parallel with the run.
+                    // The token is still valid, so the refresh runs in parallel with the run.
                     if case .startRefresh(let early) = state.machine.expiring(number, isOver: false) {
                         return (.send(generation: generation), state.token, nil, early)
                     }
@@ -176,7 +176,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
                 _ = state.machine.cancelled(turn.number)
                 state.waiting[turn.number] = nil
             }
-            // Nobody else does this, and a waiting run would wait for ever.
+            // The session no longer knows this entry, so nobody else ends its wait.
             turn.outcome.finish(Outcome(action: .giveUp, fault: error))
             throw error
         }
@@ -196,7 +196,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
                 }
             }
         }
-        // It may already be over: then cancelling it has no effect.
+        // The task may already have ended. Then cancelling it has no effect.
         let isShutDown = state.withLock { state in
             state.refresh = task
             return state.machine.isShutDown
@@ -234,7 +234,7 @@ extension RequestError {
 }
 
 extension AuthenticatorSession.State {
-    /// The token to be sent from now on. A token with a short lifetime is replaced after half of it, and not at once.
+    /// Sets the token to send from now on. A new token whose lifetime is short is replaced after half of its lifetime.
     fileprivate mutating func take(_ token: A.Token?, until expiration: Date?, lead: Duration, isNew: Bool) {
         self.token = token
         expiry = expiration?.timeIntervalSinceReferenceDate
@@ -243,7 +243,7 @@ extension AuthenticatorSession.State {
         dueTime = expiry.map { $0 - (isNew ? min(lead, half) : lead) } ?? .infinity
     }
 
-    /// No two entries that may wait at once have the same.
+    /// A number that no other entry has.
     fileprivate mutating func nextNumber() -> UInt64 {
         numbers += 1
         return numbers

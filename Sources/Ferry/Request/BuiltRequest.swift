@@ -38,7 +38,7 @@ public struct OutgoingRequest: Sendable {
     /// The `Content-Type` field that came from the body.
     private var bodyType: String?
 
-    /// Likewise the `Content-Encoding`: another body is another coding, or none.
+    /// The `Content-Encoding` field that came from the body. Another body has another coding, or none.
     private var bodyCoding: String?
 
     /// Creates a request. The default is a GET without header fields and body.

@@ -17,7 +17,7 @@ class Run: @unchecked Sendable {
     final var source: (any BodySource)?
     /// `nil` if nothing counts its body.
     final var meter: UploadMeter?
-    /// Told of informational responses. Set likewise.
+    /// Receives informational responses. Like the meter, it is set before the transport knows the run.
     final var informed: RunWatch?
     /// The batch or chain that the run is a member of. Like the next property, it is set before the transport knows the
     /// run.

@@ -3,7 +3,7 @@ public import FoundationEssentials
 import Synchronization
 
 extension NetworkAgent {
-    /// Sends a request whose body is written while its response is read: full duplex.
+    /// Sends a request and writes its body while it reads the response (full duplex).
     ///
     ///     let translation = try await agent.exchange(HTTPRequest(.post, "/translations")) { response, body in
     ///         async let sent: Void = write(lines, to: body)
@@ -13,22 +13,26 @@ extension NetworkAgent {
     ///         return translation
     ///     }
     ///
-    /// The closure runs at once, before the server has responded: it writes by its second argument, and reads by its
-    /// first. The exchange lasts as long as the closure. When that returns or throws, what is not yet sent or read is
-    /// given up, and nothing of the exchange is left running: a body that was not finished never looks complete to the
-    /// server. Cancelling the task, and the deadline of the request, end it at any point.
+    /// The closure runs in the caller's task and starts at once, before the server has responded. It reads the response
+    /// from its first argument and writes the body to its second. The exchange ends when the closure returns or throws:
+    /// Ferry then drops what is not yet sent or read, and leaves nothing running. The server never sees an unfinished
+    /// body as a complete one. Cancelling the task ends the exchange at any point, and so does the request's deadline.
     ///
-    /// Both directions have back pressure: at most 256 KiB are held ahead of the socket, and half a megabyte of the
-    /// response. Where the server ends the response first, the reader sees its end, and what is written still goes out
-    /// until the server closes the connection; from then on `write` throws `uploadStopped`. It
-    /// also does so behind a status of 300 or more. The idle timeout counts when neither side sends anything.
+    /// Both directions have back pressure: Ferry holds at most 256 KiB of the body ahead of the socket, and about half
+    /// a megabyte of the response that the reader has not taken. If the server ends the response first, the reader sees
+    /// the end, and Ferry continues to send the body until the server closes the connection. After that `write` throws
+    /// `uploadStopped`. It also throws this after a response with a status of 300 or above. The idle timeout applies
+    /// while neither side sends a byte.
     ///
-    /// An exchange uses HTTP/1.1 and Ferry's own engine. One that only libcurl could carry fails with `invalidRequest`.
+    /// An exchange uses HTTP/1.1 and Ferry's own engine. If only libcurl could carry it, it fails with
+    /// `invalidRequest`.
     ///
-    /// The request must have no body of its own. Redirects, retries, adapters and credentials work as for
-    /// ``stream(_:onInformational:)`` as long as no byte of the body has left; after that they are `bodyNotReplayable`.
-    /// `trailers` names the fields that ``RequestBodyWriter/finish(trailers:)`` may send: see
-    /// ``RequestBody/withTrailers(_:_:)``.
+    /// The request must not have a body of its own. Redirects, retries, adapters and credentials work as for
+    /// ``stream(_:onInformational:)`` until a byte of the body has been sent; after that they fail with
+    /// `bodyNotReplayable`. `trailers` has the names of the fields that ``RequestBodyWriter/finish(trailers:)`` may
+    /// send; the rules are those of ``RequestBody/withTrailers(_:_:)``.
+    ///
+    /// Throws what the closure throws. Errors of the exchange itself are thrown by the closure's reader and writer.
     public nonisolated(nonsending) func exchange<R: Request, Value>(
         _ request: R, trailers: [String] = [],
         onInformational: (@Sendable (InformationalResponse) -> Void)? = nil,
@@ -58,21 +62,25 @@ extension NetworkAgent {
     }
 }
 
-/// The response of an exchange, which may come while the body of the request is being written.
+/// The response of an exchange. It may arrive while the body of the request is still being written.
 public struct ExchangeResponse: Sendable {
     private let exchange: RunningExchange
 
     init(_ exchange: RunningExchange) { self.exchange = exchange }
 
-    /// Status, headers and what was measured so far: waits until they have come. Its own body is empty. A response that
-    /// is not accepted throws, with the first 4,096 bytes of its body.
+    /// The head of the response: its status, its header fields and the metrics so far. Waits until it has arrived.
+    ///
+    /// Its own `body` is empty; read ``body`` instead. Throws if the exchange fails, and if the response is not
+    /// accepted. The error then has the first 4,096 bytes of the body.
     public var head: Response { get async throws(RequestError) { try await exchange.streamed().head } }
 
-    /// The body, piece by piece: waits until the head has come. To be read once, by one task at a time.
+    /// The body, as a sequence of pieces. Waits until the head has arrived, and throws as ``head`` does.
+    ///
+    /// Read it once, in one task at a time.
     public var body: ResponseBody { get async throws(RequestError) { try await exchange.streamed().body } }
 }
 
-/// An exchange whose closure runs.
+/// An exchange whose closure is running.
 final class RunningExchange: Sendable {
     private struct State {
         var task: Task<Result<StreamedResponse, RequestError>, Never>?
@@ -94,10 +102,10 @@ final class RunningExchange: Sendable {
 
     private var run: StreamRun? { state.withLock { $0.carrier }?.run }
 
-    /// In the caller's task, whose task-local values the run has.
+    /// Must be called in the caller's task, because the run inherits its task-local values.
     func start<R: Request>(_ request: R, _ call: Call, by agent: NetworkAgent) {
         let carrier = StreamCarrier(bound: request.maxBodyBytes, writing: writerBody)
-        // Then nothing is sent.
+        // An unstructured task does not inherit the cancellation. A cancelled caller must send nothing.
         let isCancelled = Task.isCancelled
         state.withLock { state in
             (state.url, state.carrier) = (call.url, carrier)
@@ -120,13 +128,13 @@ final class RunningExchange: Sendable {
         switch result {
         case .failure: writerBody.pipe.close()
         case .success:
-            // A response that did not come from the network takes nothing.
+            // A response that did not come from the network, like one of an interceptor, never takes the body.
             if carrier.run?.isWhole != false { writerBody.pipe.stop() }
             writerBody.commit()
         }
     }
 
-    /// The response, when its head has come. Cancelling the task that waits cancels the exchange.
+    /// Waits for the head of the response. Cancelling the waiting task cancels the exchange.
     func streamed() async throws(RequestError) -> StreamedResponse {
         guard let task = state.withLock({ $0.task }) else { preconditionFailure("an exchange was not started") }
         return try await withTaskCancellationHandler {
@@ -136,12 +144,12 @@ final class RunningExchange: Sendable {
         }.get()
     }
 
-    /// Why the writer's bytes are not wanted.
+    /// The error for a writer whose bytes are not taken any more.
     func refusal() async -> RequestError {
         let head: Response
         do throws(RequestError) { head = try await streamed().head } catch { return error }
         if let run, run.source != nil, writerBody.pipe.isClosed {
-            // Its transfer has ended; of what it has died the run is told next.
+            // The transfer has ended, but the run may not have its result yet.
             if !run.isWhole { _ = await run.wholeAnswer() }
             if let failure = run.failure { return failure.behind(head) }
         }
@@ -151,18 +159,18 @@ final class RunningExchange: Sendable {
             response: head)
     }
 
-    /// Ends it, whatever it does. Any thread.
+    /// Ends the exchange in any state. May be called on any thread.
     func cancel() {
         state.withLock { $0.task }?.cancel()
         if let run { core.cancel(run) }
     }
 
-    /// The closure is over: nothing is left running when this returns.
+    /// The closure has returned or thrown. Nothing of the exchange is running when this returns.
     func end(hasFailed: Bool) async {
         let (task, hasResult) = state.withLock { ($0.task, $0.result != nil) }
         if !hasResult { cancel() }
         if case .success(let response)? = await task?.value {
-            // What it is ended with next is not what has failed.
+            // Read first: the cancellation below would look like the cause.
             let failure = run?.failure
             if let run {
                 if hasFailed || !run.hasEnded || !writerBody.isFinished { core.cancel(run) }
@@ -174,17 +182,17 @@ final class RunningExchange: Sendable {
     }
 }
 
-/// Writes the body of an exchange's request, piece by piece. By one task at a time.
+/// The writer of an exchange's request body. One task at a time may use it.
 public struct RequestBodyWriter: Sendable {
     private let exchange: RunningExchange
 
     init(_ exchange: RunningExchange) { self.exchange = exchange }
 
-    /// Writes a piece: returns when it has found room among the 256 KiB that are held ahead of the socket.
+    /// Writes a piece of the body. Returns when all of it is in the buffer of 256 KiB ahead of the socket.
     ///
-    /// A server that reads slowly slows the writer down. Throws `uploadStopped` when the server has responded and does
-    /// not take the rest, and the error of the exchange when that has failed. Cancelling the task that waits cancels
-    /// the exchange.
+    /// A server that reads slowly slows the writer down. Throws `uploadStopped` if the server has responded and does
+    /// not take the rest, the error of the exchange if the exchange has failed, and `invalidRequest` after
+    /// ``finish(trailers:)``. Cancelling the waiting task cancels the exchange.
     public nonisolated(nonsending) func write(_ bytes: some ContiguousBytes) async throws(RequestError) {
         let body = exchange.writerBody
         if body.isFinished { throw body.finishedTwice(exchange.url) }
@@ -201,30 +209,31 @@ public struct RequestBodyWriter: Sendable {
         if !isTaken { throw await exchange.refusal() }
     }
 
-    /// Writes text as UTF-8, likewise.
+    /// Writes a piece of text as UTF-8. It waits and throws like the other `write`.
     public nonisolated(nonsending) func write(_ text: String) async throws(RequestError) {
         try await write(Array(text.utf8))
     }
 
-    /// The body is complete. Does not wait for it to leave.
+    /// Ends the body. Does not wait until the rest of it has been sent.
     ///
-    /// `trailers` follow it (RFC 9110, 6.5): their names must have been announced when the exchange began, and a value
-    /// must not contain a line break. Otherwise the exchange fails with `uploadSource`.
+    /// `trailers` are sent after the body (RFC 9110, 6.5). Their names must have been announced when the exchange
+    /// began, and a value must not contain control characters except tabs; otherwise the exchange fails with
+    /// `uploadSource`. Throws `invalidRequest` if the body was finished before.
     public func finish(trailers: Headers = Headers()) throws(RequestError) {
         try exchange.writerBody.finish(trailers, url: exchange.url)
     }
 }
 
-/// The body that a ``RequestBodyWriter`` writes. It is there once: another attempt gets it as long as nothing of it was
-/// read.
+/// The body that a ``RequestBodyWriter`` writes. It exists once, so another attempt can have it only if nothing of it
+/// was read.
 final class WriterBody: PulledBody {
     private struct State {
-        /// The attempt that it belongs to.
+        /// The number of the attempt that may read the body.
         var attempt = 0
         var wasRead = false
-        /// The attempt has ended.
+        /// That attempt has ended.
         var isLeft = false
-        /// The head of the response was delivered: no other attempt follows.
+        /// The head of the response was delivered, so no other attempt follows.
         var isCommitted = false
         var isFinished = false
         var trailers: [UInt8] = []
@@ -275,7 +284,7 @@ final class WriterBody: PulledBody {
             preparing: .invalidRequest(.body), message: "the body of the exchange was finished before", url: url)
     }
 
-    /// What one attempt reads of it.
+    /// The body as one attempt reads it.
     private final class Source: BodySource {
         private let body: WriterBody
         private let attempt: Int
@@ -312,7 +321,7 @@ final class WriterBody: PulledBody {
 
     private func noteReading() { state.withLock { $0.wasRead = true } }
 
-    /// The attempt has ended. No other attempt can send what this one has begun to read.
+    /// An attempt has ended. If it has read anything, no other attempt can send the body.
     private func left(by attempt: Int) {
         let isOver = state.withLock { state in
             if state.attempt != attempt { return false }
@@ -322,7 +331,7 @@ final class WriterBody: PulledBody {
         if isOver { pipe.close() }
     }
 
-    /// The response has arrived, so the attempt is the last one: when it ends, nothing reads the body any more.
+    /// The response has arrived, so this attempt is the last one. When it ends, nothing reads the body any more.
     func commit() {
         let isOver = state.withLock { state in
             state.isCommitted = true

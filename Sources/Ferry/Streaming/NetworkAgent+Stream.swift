@@ -7,14 +7,14 @@ extension NetworkAgent {
     ///     let export = try await agent.stream(Export())
     ///     for try await piece in export.body { try file.write(contentsOf: piece) }
     ///
-    /// Redirects, retries and adapters are handled before it returns. Status and content type are checked; the value
-    /// and the completion hooks are not used. A response that is not accepted throws an error with the first 4,096
-    /// bytes of its body. The size of the body is limited only by the request's own ``Request/maxBodyBytes``.
-    /// Cancelling the task that waits or reads cancels the run. Observers are notified of the end when the body has
-    /// ended, and the failure hooks are called if it failed. A body that is not read to its end counts as cancelled.
+    /// Redirects, retries and adapters are handled before it returns. Status and content type are checked; the
+    /// request's `Value` is not used. A response that is not accepted throws an error with the first 4,096 bytes of its
+    /// body. The size of the body is limited only by the request's own ``Request/maxBodyBytes``. Cancelling the task
+    /// that waits or reads cancels the run. A body that is not read to its end counts as cancelled. Observers are
+    /// notified of the end when the body has ended. ``Request/willDeliver(_:)`` is called only with an error.
     ///
-    /// `onInformational` is called for each informational response (`103 Early Hints`) when it comes, on the event
-    /// loop's thread: it must not block. See ``RequestObserver/informational(_:_:)``.
+    /// `onInformational` is called for each informational response (`103 Early Hints`) when it arrives, on the event
+    /// loop's thread, so it must not block. See ``RequestObserver/informational(_:_:)``.
     public nonisolated(nonsending) func stream<R: Request>(
         _ request: R, onInformational: (@Sendable (InformationalResponse) -> Void)? = nil
     ) async throws(RequestError) -> StreamedResponse {

@@ -22,13 +22,18 @@ struct BenchCharts {
         self.format = format
     }
 
-    /// A chart for wide windows and one for narrow ones, of which the page's style shows one. Empty if there is nothing
-    /// to draw.
-    static func both(_ figures: Figures, _ drawing: KeyPath<BenchCharts, String>) -> String {
-        ChartFrame.Format.all.compactMap { format -> String? in
+    /// A legend with a chart for wide windows and one for narrow ones, of which the page's style shows one. `nil` if
+    /// there is nothing to draw.
+    static func both(
+        _ figures: Figures, _ drawing: KeyPath<BenchCharts, String>, _ legend: [(kind: String, text: String)]
+    ) -> String? {
+        let charts = ChartFrame.Format.all.compactMap { format -> String? in
             let svg = BenchCharts(figures, format)[keyPath: drawing]
             return svg.isEmpty ? nil : "<div class=\"\(format.name)\">\(svg)</div>"
-        }.joined(separator: "\n")
+        }
+        if charts.isEmpty { return nil }
+        let words = legend.map { "<span><i class=\"\($0.kind)\"></i>\($0.text)</span>" }
+        return "<p class=\"legend\">\(words.joined())</p>\n" + charts.joined(separator: "\n")
     }
 
     // MARK: The distribution
@@ -58,8 +63,10 @@ struct BenchCharts {
 
     private func marks(_ frame: ChartFrame) -> String {
         var svg = ""
-        var free = 0.0
-        for name in ["p50", "p90", "p99", "p99.9"] {
+        var taken: [Range<Double>] = []
+        // A name that would overlap an earlier one is omitted, so the most important names come first. The table has
+        // all of them.
+        for name in ["p50", "p99", "p99.9", "p90"] {
             guard let value = figures.latency[name] else { continue }
             let place = frame.x(of: value)
             svg += """
@@ -67,14 +74,15 @@ struct BenchCharts {
                 y2="\(frame.number(frame.floor))"/>
 
                 """
-            // At the end there is room only before the line. Names that would overlap are left out; the table has them
-            // all.
-            let isAtEnd = place + 40 > format.width
-            if (isAtEnd ? place - 42 : place) < free { continue }
+            // At the end there is room only before the line.
+            let width = 8 + 7.5 * Double(name.count)
+            let isAtEnd = place + width > format.width
+            let room = isAtEnd ? place - width..<place : place..<place + width
+            if taken.contains(where: room.overlaps) { continue }
+            taken.append(room)
             let side = isAtEnd ? #" text-anchor="end""# : ""
             let start = frame.number(isAtEnd ? place - 4 : place + 4)
             svg += "<text class=\"label\" x=\"\(start)\" y=\"\(ChartFrame.top + 2)\"\(side)>\(name)</text>\n"
-            free = place + 46
         }
         return svg
     }

@@ -28,13 +28,13 @@ enum BenchCommand: Subcommand {
         ])
 
     private static let fleet = OptionGroup(
-        "Several machines, which meet in a Redis server",
+        "Several machines, which communicate through a Redis server",
         [
             CommandOption(
-                "fleet", value: "REDIS#NAME", "Shares the load among workers and merges their figures; sends nothing"),
-            CommandOption("workers", value: "N", "With --fleet: how many workers, 1 to 1000; all start together"),
-            CommandOption("join", value: "REDIS#NAME", "Carries a part of the load of the fleet with this name"),
-            CommandOption("join-timeout", value: "S", "Seconds until all have joined (60)"),
+                "fleet", value: "REDIS#NAME", "Divide the load among workers and merge their figures; send nothing"),
+            CommandOption("workers", value: "N", "With --fleet: number of workers, 1 to 1000; all start together"),
+            CommandOption("join", value: "REDIS#NAME", "Carry one part of the load of the fleet with this name"),
+            CommandOption("join-timeout", value: "S", "Wait at most S seconds until all have joined (60)"),
         ])
 
     private static let request = OptionGroup(
@@ -85,12 +85,12 @@ enum BenchCommand: Subcommand {
         what is sent and expected. --har can be combined with --unpaced, --connections, --loops, --engine, -m,
         --status (200-399), --json, --html, --baseline and --fail-if.
 
-        REDIS#NAME is redis://HOST[:PORT][/DATABASE]#NAME. With --join go the options of the way there, --json and
-        --html of its own part, and nothing else: the coordinator says the rest.
+        REDIS#NAME is redis://HOST[:PORT][/DATABASE]#NAME. --join can be combined with --join-timeout, the options
+        under "Connection", and --json and --html for its own part; the coordinator sets everything else.
 
-        The first ctrl-C ends the load and prints the summary so far; what had no answer yet is counted. The
+        The first ctrl-C ends the load and prints the summary so far; requests without a response are counted. The
         manual's article "Measuring" explains the figures. Exit codes: 3 transfers failed, 5 a status was not
-        accepted, 4 a condition holds, or bodies were wrong and --expect-sha256, or no URL, was given.
+        accepted, 4 a condition was met, or bodies were wrong and --expect-sha256, or no URL, was given.
         A condition on failed or wrong replaces these: 'failed>1%' tolerates one failure in a hundred.
         """
 
@@ -242,7 +242,7 @@ extension BenchPlan.Model {
     var title: String {
         switch self {
         case .closed(let concurrency): "closed, \(grouped(UInt64(concurrency))) at once"
-        case .open(let rate): "open, \(rate == rate.rounded() ? String(Int(rate)) : String(rate)) a second"
+        case .open(let rate): "open, \(rate == rate.rounded() ? String(Int(rate)) : String(rate)) per second"
         }
     }
 }

@@ -4,7 +4,7 @@ internal import Glibc
 
 /// The request of a load and the configuration of its agent.
 struct BenchOrder: Sendable {
-    /// What is sent again and again. Its path is empty where a server is started for it.
+    /// The request that is sent repeatedly. Its path is empty if the command starts its own server.
     var request: HTTPRequest<Response>
     var configuration: NetworkConfiguration
 

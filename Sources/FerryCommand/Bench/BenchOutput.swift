@@ -113,7 +113,7 @@ enum BenchBoard {
         let last = windows.last
         var lines = [
             header(title, progress, width),
-            curve("rate", windows.map(\.rate), "\(grouped(UInt64(last?.rate ?? 0))) a second", width),
+            curve("rate", windows.map(\.rate), "\(grouped(UInt64(last?.rate ?? 0))) per second", width),
             curve(
                 "p99", windows.map { Double($0.latencies.percentile(99)) }, time(last?.latencies.percentile(99)), width),
         ]

@@ -25,19 +25,15 @@ struct BenchPage {
         \(head)
         \(notices)
         \(tiles)
-        <section><h2>How long responses took</h2>\(latencyNote)
-        <p class="legend"><span><i class="one"></i>accepted responses</span><span><i class="two"></i>percentiles</span></p>
-        \(chart(\.distribution))
+        <section><h2>Latency</h2>\(latencyNote)
+        \(chart(\.distribution, [("one", "accepted responses"), ("two", "percentiles")]))
         \(percentiles)
         </section>
         <section><h2>Over time</h2>
-        <p class="legend"><span><i class="one"></i>accepted responses per second</span><span><i class="failed"></i>failed</span></p>
-        \(chart(\.rate))
-        <p class="legend"><span><i class="one"></i>p50</span><span><i class="two"></i>p99</span>\
-        <span><i class="three"></i>max</span></p>
-        \(chart(\.latencies))
+        \(chart(\.rate, [("one", "accepted responses per second"), ("failed", "failed")]))
+        \(chart(\.latencies, [("one", "p50"), ("two", "p99"), ("three", "max")]))
         </section>
-        \(phases)\(comparison)\(workers)\(checks)<section><h2>What came of it</h2>
+        \(phases)\(comparison)\(workers)\(checks)<section><h2>Details</h2>
         \(outcomes)
         </section>
         <footer>ferry \(Main.version) · \(HTMLText.escaped(report.started))</footer>
@@ -72,14 +68,14 @@ struct BenchPage {
         let perSecond = report.seconds > 0 ? Int64(Double(report.bytes) / report.seconds) : 0
         let tiles: [(String, String, String)] = [
             (
-                grouped(UInt64(report.rps)), "accepted a second",
+                grouped(UInt64(report.rps)), "ok per second",
                 report.hasOtherAttempts
-                    ? "\(grouped(UInt64(report.attemptsPerSecond))) attempts a second" : bytesText(perSecond) + "/s"
+                    ? "\(grouped(UInt64(report.attemptsPerSecond))) attempts per second" : bytesText(perSecond) + "/s"
             ),
             (latency("p50"), "median", "mean \(latency("mean"))"),
-            (latency("p99"), "99 %", "max \(latency("max"))"),
+            (latency("p99"), "p99", "max \(latency("max"))"),
             (grouped(report.failed), "failed", "\(grouped(report.wrongBodies)) wrong bodies"),
-            (fixed(cpu, 1) + " µs", "CPU a request", "\(fixed(report.generator.process * 100, 0)) % of all cores"),
+            (fixed(cpu, 1) + " µs", "CPU per request", "\(fixed(report.generator.process * 100, 0)) % of all cores"),
             (fixed(Double(report.memory) / 1024, 0) + " MB", "memory", "\(grouped(report.connections)) connections"),
         ]
         let cells = tiles.map { figure, name, more in
@@ -92,8 +88,8 @@ struct BenchPage {
 
     private var latencyNote: String {
         report.model.kind == "open"
-            ? "<p>Each counts from when its request was due, not from when it was sent: coordinated omission is corrected.</p>"
-            : "<p>Each counts from when its request was sent: while responses were slow, fewer requests were sent.</p>"
+            ? "<p>Latencies count from when a request was due, not from when it was sent (no coordinated omission).</p>"
+            : "<p>Latencies count from when a request was sent. While responses were slow, fewer requests were sent.</p>"
     }
 
     private var percentiles: String {
@@ -131,16 +127,16 @@ struct BenchPage {
         if report.unsent > 0 { rows.append(["not sent", grouped(report.unsent)]) }
         rows.append(["busiest thread of the generator", fixed(report.generator.busiestThread * 100, 0) + " %"])
         rows.append(["all cores, by the generator", fixed(report.generator.process * 100, 0) + " %"])
-        rows.append(["all cores, by everything", fixed(report.generator.machine * 100, 0) + " %"])
+        rows.append(["all cores, by all processes", fixed(report.generator.machine * 100, 0) + " %"])
         rows.append(["loop lag, p99", time(report.generator.loopLag["p99"])])
-        if let late = report.generator.lateness { rows.append(["sent after its time, p99", time(late["p99"])]) }
+        if let late = report.generator.lateness { rows.append(["sent late by, p99", time(late["p99"])]) }
         return "<div class=\"narrow\">\(table(["", ""], rows))</div>"
     }
 
     private var comparison: String {
         guard let comparison = BenchComparison(report) else { return "" }
         let rows = comparison.lines.map { [$0.name, $0.ours, $0.theirs, $0.ratio] }
-        return "<section><h2>Beside \(HTMLText.escaped(comparison.rival))</h2>\n<div class=\"narrow\">"
+        return "<section><h2>Compared with \(HTMLText.escaped(comparison.rival))</h2>\n<div class=\"narrow\">"
             + table(["", "Ferry", HTMLText.escaped(comparison.rival), "ratio"], rows) + "</div>\n</section>\n"
     }
 
@@ -161,7 +157,7 @@ struct BenchPage {
         let rows = checks.map { check in
             [check.condition, check.explanation].map { HTMLText.escaped($0) } + [check.verdict.rawValue]
         }
-        return "<section><h2>What it was held to</h2>\n" + table(["", "", ""], rows) + "\n</section>\n"
+        return "<section><h2>Conditions</h2>\n" + table(["", "", ""], rows) + "\n</section>\n"
     }
 
     private func table(_ head: [String], _ rows: [[String]]) -> String { Self.table(head, rows) }
@@ -178,11 +174,10 @@ struct BenchPage {
         return "<table class=\"headed\">\n\(heads)\(cells.joined(separator: "\n"))\n</table>"
     }
 
-    private func chart(_ drawing: KeyPath<BenchCharts, String>) -> String {
+    private func chart(_ drawing: KeyPath<BenchCharts, String>, _ legend: [(kind: String, text: String)]) -> String {
         let figures = BenchCharts.Figures(
             histogram: report.histogram, latency: report.latency, series: report.series)
-        let charts = BenchCharts.both(figures, drawing)
-        return charts.isEmpty ? "<p>\(whyEmpty)</p>" : charts
+        return BenchCharts.both(figures, drawing, legend) ?? "<p>\(whyEmpty)</p>"
     }
 
     /// The text shown instead of a chart; failures have no latencies.
@@ -190,7 +185,8 @@ struct BenchPage {
         if report.ok > 0 { return "The load was too short for a chart." }
         let statuses = report.statuses.filter { $0.value > 0 }.sorted { $0.key < $1.key }
         var found = statuses.map { "\(grouped($0.value)) of status \($0.key)" }
-        if report.failedBy.body > 0 { found.append("\(grouped(report.failedBy.body)) with a body that does not fit") }
+        let wrong = report.failedBy.body
+        if wrong > 0 { found.append("\(grouped(wrong)) with a body that does not match the schema") }
         let lost = report.failedBy.transfer
         if lost > 0 { found.append(lost == 1 ? "1 transfer failed" : "\(grouped(lost)) transfers failed") }
         let head = statuses.isEmpty ? "There was no response" : "No response was accepted"

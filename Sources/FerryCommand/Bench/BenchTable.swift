@@ -71,7 +71,7 @@ struct BenchTable {
         let busy = "busiest thread \(fixed(report.generator.busiestThread * 100, 0)) %"
         var text = line(
             "CPU",
-            "\(fixed(user + system, 1)) µs a request: \(fixed(user, 1)) user, \(fixed(system, 1)) system; \(busy)")
+            "\(fixed(user + system, 1)) µs per request: \(fixed(user, 1)) user, \(fixed(system, 1)) system; \(busy)")
         text += line(
             "memory",
             "\(fixed(Double(report.memory) / 1024, 1)) MB at the peak, \(grouped(report.connections)) connections opened"
@@ -184,7 +184,7 @@ struct BenchComparison {
             [line("responses/s", report.rps, other.rps) { grouped(UInt64($0)) }]
             + ["p50", "p99", "max"].map { line($0, report.latency[$0] ?? 0, other.latency[$0] ?? 0, time) }
             + [
-                line("CPU a request", report.cpu.values.reduce(0, +), other.cpu.values.reduce(0, +)) {
+                line("CPU per request", report.cpu.values.reduce(0, +), other.cpu.values.reduce(0, +)) {
                     fixed($0, 1) + " µs"
                 },
                 line("memory", Double(report.memory), Double(other.memory)) { fixed($0 / 1024, 1) + " MB" },

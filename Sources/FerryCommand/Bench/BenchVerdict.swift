@@ -108,8 +108,8 @@ struct BenchCheck: Codable, Sendable, Equatable {
 
     /// The text for a row of the table.
     var explanation: String {
-        "\(figure) is \(shown(value)), the limit \(shown(limit))"
-            + (baseline.map { ", the baseline has \(shown($0))" } ?? "")
+        "\(figure) is \(shown(value)), limit \(shown(limit))"
+            + (baseline.map { ", baseline \(shown($0))" } ?? "")
     }
 
     private func shown(_ value: Double) -> String {
@@ -152,7 +152,7 @@ enum BenchBaseline {
 
     private static func load(_ model: BenchReport.Model) -> String {
         if let concurrency = model.concurrency { return "\(grouped(UInt64(max(0, concurrency)))) at once" }
-        return model.rate.map { "\($0) a second" } ?? model.kind
+        return model.rate.map { "\($0) per second" } ?? model.kind
     }
 
     /// The path without server and query; reports leave out the values of the query.

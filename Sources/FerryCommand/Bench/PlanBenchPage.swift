@@ -24,20 +24,15 @@ struct PlanBenchPage {
         <body>
         \(head)
         \(complaints)
-        <section><h2>How long runs of the plan took</h2>
-        <p class="legend"><span><i class="one"></i>runs that were ok</span><span><i class="two"></i>percentiles</span></p>
-        \(chart(\.distribution))
+        <section><h2>Duration of the plan</h2>
+        \(chart(\.distribution, [("one", "successful runs"), ("two", "percentiles")]))
         </section>
         <section><h2>The plan and its requests</h2>
         \(steps)
         </section>
         <section><h2>Over time</h2>
-        <p class="legend"><span><i class="one"></i>runs a second that were ok</span>\
-        <span><i class="failed"></i>failed</span></p>
-        \(chart(\.rate))
-        <p class="legend"><span><i class="one"></i>p50</span><span><i class="two"></i>p99</span>\
-        <span><i class="three"></i>max</span></p>
-        \(chart(\.latencies))
+        \(chart(\.rate, [("one", "successful runs per second"), ("failed", "failed")]))
+        \(chart(\.latencies, [("one", "p50"), ("two", "p99"), ("three", "max")]))
         </section>
         \(checks)\(errors)<footer>ferry \(Main.version)</footer>
         </body>
@@ -56,10 +51,10 @@ struct PlanBenchPage {
             <header>
             <h1>\(HTMLText.escaped(summary.name)) <b class="\(word == "ok" ? "good" : "bad")">\(word)</b></h1>
             <p>\(grouped(summary.runs)) plans in \(fixed(summary.seconds, 2)) s\(warmUp)\
-            \(cutOff > 0 ? ", \(grouped(cutOff)) more cut off" : "")</p>
+            \(cutOff > 0 ? ", \(grouped(cutOff)) more interrupted" : "")</p>
             </header>
             <div class="tiles">
-            \(tile("plans a second", fixed(summary.rate(summary.totals.latencies.count), 1)))
+            \(tile("plans per second", fixed(summary.rate(summary.totals.latencies.count), 1)))
             \(tile("accepted responses per second", grouped(UInt64(summary.rate(summary.accepted)))))
             \(tile("median of a plan", times(summary.totals.latencies)[0]))
             \(tile("failed plans", grouped(summary.totals.failed)))
@@ -71,13 +66,13 @@ struct PlanBenchPage {
         "<div><small>\(name)</small><strong>\(figure)</strong></div>"
     }
 
-    private func chart(_ drawing: KeyPath<BenchCharts, String>) -> String {
+    private func chart(_ drawing: KeyPath<BenchCharts, String>, _ legend: [(kind: String, text: String)]) -> String {
         let latencies = summary.totals.latencies
-        let svg = BenchCharts.both(
+        let charts = BenchCharts.both(
             BenchCharts.Figures(
                 histogram: BenchReport.bars(latencies), latency: latencies.percentiles(BenchReport.percents),
-                series: summary.windows.map { BenchReport.Point($0) }), drawing)
-        return svg.isEmpty ? "<p>No run of the plan was ok: \(grouped(summary.totals.failed)) failed.</p>" : svg
+                series: summary.windows.map { BenchReport.Point($0) }), drawing, legend)
+        return charts ?? "<p>No run of the plan was ok: \(grouped(summary.totals.failed)) failed.</p>"
     }
 
     private var steps: String {
@@ -107,7 +102,7 @@ struct PlanBenchPage {
         let rows = checks.map { check in
             [check.condition, check.explanation].map { HTMLText.escaped($0) } + [check.verdict.rawValue]
         }
-        return "<section><h2>What it was held to</h2>\n" + BenchPage.table(["", "", ""], rows) + "\n</section>\n"
+        return "<section><h2>Conditions</h2>\n" + BenchPage.table(["", "", ""], rows) + "\n</section>\n"
     }
 
     private var errors: String {

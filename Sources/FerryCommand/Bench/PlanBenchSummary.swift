@@ -56,15 +56,15 @@ struct PlanBenchSummary: Sendable {
         let warning =
             cutOff.count == 0
             ? ""
-            : "  \(grouped(cutOff.count)) more were cut off, the oldest after "
-                + "\(durationText(nanoseconds: cutOff.maximum)); the figures are without them\n"
+            : "  \(grouped(cutOff.count)) more were interrupted, the oldest after "
+                + "\(durationText(nanoseconds: cutOff.maximum)); the figures do not include them\n"
         let warmedUp = warmUp > .zero ? ", after \(fixed(Double(warmUp.microseconds) / 1e6, 1)) s of warm-up" : ""
         let cpu = (usage.user + usage.system) / Double(max(1, attempts))
         return line("", ["runs", "failed"], percents.map(\.name) + ["max"])
             + Console.bold(line(names[0], totals.latencies, totals.failed))
             + zip(names.dropFirst(), totals.steps).map { line($0, $1.latencies, $1.failed) }.joined()
             + "  \(grouped(runs)) plans in \(fixed(seconds, 2)) s\(warmedUp): \(fixed(rate(totals.latencies.count), 1)) "
-            + "a second that were ok, \(fixed(cpu, 1)) µs of CPU a request\n"
+            + "ok per second, \(fixed(cpu, 1)) µs of CPU per request\n"
             + BenchTable.errors(totals.errors.named, totals.errors.samples, columns)
             + BenchTable.checks(checks, columns) + warning
     }

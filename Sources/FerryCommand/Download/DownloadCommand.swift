@@ -76,7 +76,7 @@ extension DownloadCommand {
             CommandOption("segments", value: "N", "Number of segments of a file to download at once (1)"),
             CommandOption("limit-rate", value: "B", "Maximum rate per file in bytes per second, like 500K or 2M"),
             CommandOption("at-once", value: "N", "Number of files to download at once (4)"),
-            CommandOption("restart", "Download from the start, whatever is already there"),
+            CommandOption("restart", "Download from the start, even if a part is already there"),
             CommandOption("header", "H", value: "'N: V'", "Add a header field; may be repeated"),
         ])
 
@@ -87,7 +87,7 @@ extension DownloadCommand {
             CommandOption("retries", value: "N", "Maximum number of retries, which resume the download (5)"),
             CommandOption("timeout", "m", value: "S", "Time limit for each exchange, without its wait in the queue"),
             CommandOption("connect-timeout", value: "S", "Time limit for connecting"),
-            CommandOption("deadline", value: "S", "Time limit for everything, including retries"),
+            CommandOption("deadline", value: "S", "Time limit for the whole run, including retries"),
             CommandOption("low-speed", value: "B", "Fail if slower than B bytes per second over ten seconds"),
         ])
 

@@ -117,7 +117,7 @@ extension FetchCommand {
             CommandOption("json-body", value: "JSON|@FILE", "Send JSON after checking its syntax"),
             CommandOption(
                 "compress-body", value: "CODING", words: CompressionOption.words,
-                "Compresses it as it is read, to gzip or zstd; the server must know that coding"),
+                "Compress the body to gzip or zstd; the server must support that coding"),
         ])
 
     static let credentials = OptionGroup(
@@ -138,10 +138,10 @@ extension FetchCommand {
             CommandOption("retries", value: "N", "Maximum number of retries, made only when repeating is safe (0)"),
             CommandOption(
                 "max-body", value: "N", "Maximum body size (64 MiB with --json, --schema, a cache)"),
-            CommandOption("timeout", "m", value: "S", "Seconds for each exchange, once it has left the queue"),
-            CommandOption("connect-timeout", value: "S", "Seconds for the connection"),
-            CommandOption("deadline", value: "S", "Seconds for everything, retries included"),
-            CommandOption("low-speed", value: "B", "Fail below B bytes a second over ten seconds"),
+            CommandOption("timeout", "m", value: "S", "Time limit for each exchange, without its wait in the queue"),
+            CommandOption("connect-timeout", value: "S", "Time limit for connecting"),
+            CommandOption("deadline", value: "S", "Time limit for the whole run, including retries"),
+            CommandOption("low-speed", value: "B", "Fail below B bytes per second over ten seconds"),
         ])
 
     static let connection = OptionGroup(
@@ -175,10 +175,10 @@ extension FetchCommand {
     private static let cache = OptionGroup(
         "Cache (holds each response in memory)",
         [
-            CommandOption("cache-dir", value: "FOLDER", "Where; made when it is not there"),
+            CommandOption("cache-dir", value: "FOLDER", "Store responses in FOLDER; it is created if needed"),
             CommandOption(
-                "cache", value: "URL", "In place of --cache-dir: in Redis, redis://HOST[:PORT][/DATABASE]"),
-            CommandOption("cache-ttl", value: "S", "Seconds for which a kept answer is used again"),
+                "cache", value: "URL", "Store responses in Redis instead: redis://HOST[:PORT][/DATABASE]"),
+            CommandOption("cache-ttl", value: "S", "Reuse a stored response for S seconds"),
             CommandOption(
                 "http-cache", optionalValue: "KIND",
                 "Cache as the server says, instead of --cache-ttl; private or shared"),

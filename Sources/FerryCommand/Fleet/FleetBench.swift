@@ -4,7 +4,7 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization
 
-/// `ferry bench --fleet` and `--join`: one load by several processes.
+/// `ferry bench --fleet` and `--join`: several processes carry one load.
 enum FleetBench {
     static func coordinate(_ arguments: ParsedArguments) async throws -> ExitCode {
         if arguments.has("compare") { throw UsageError("--fleet and --compare cannot be combined") }
@@ -28,7 +28,7 @@ enum FleetBench {
         let ruling = BenchRuling(
             report, plan.verdict, mustBeRight: plan.bodies != .likeFirst, wasInterrupted: wasInterrupted)
         try plan.output.write(report, ruling)
-        // The table has it among its warnings.
+        // The table already has these among its warnings.
         for (index, member) in (report.fleet ?? []).enumerated() where plan.output.printsJSON {
             guard let complaint = member.complaint(number: index + 1) else { continue }
             Console.error("ferry bench: \(Main.oneLine(complaint))\n")
@@ -36,7 +36,7 @@ enum FleetBench {
         return ruling.exitCode
     }
 
-    /// `nil` where ctrl-C came before anything was measured.
+    /// `nil` if ctrl-C was pressed before anything was measured.
     private static func unlessInterrupted(
         _ body: @escaping @Sendable () async throws -> BenchReport
     ) async throws -> (report: BenchReport, wasInterrupted: Bool)? {
@@ -60,7 +60,7 @@ enum FleetBench {
         guard let (report, wasInterrupted) = try await unlessInterrupted({ try await worker.perform() }) else {
             return .interrupted
         }
-        // Whether it is good enough says the coordinator.
+        // The coordinator judges the whole load. A worker has no conditions of its own.
         let ruling = BenchRuling(
             report, BenchVerdict([], baseline: nil), mustBeRight: false, wasInterrupted: wasInterrupted)
         try output.write(report, ruling)
@@ -68,7 +68,7 @@ enum FleetBench {
     }
 }
 
-/// The process that shares the load out, waits for its workers and merges what they have measured.
+/// The process that divides the load among its workers, waits for them and merges their figures.
 struct FleetCoordinator: Sendable {
     let plan: BenchPlan
     let order: FleetOrder
@@ -77,12 +77,14 @@ struct FleetCoordinator: Sendable {
     let store: any FleetStore
     let keys: FleetKeys
 
-    /// From the last worker's joining to the start: every worker has looked by then.
+    /// From the moment when the last worker has joined to the start, in microseconds. By then every worker has read the
+    /// start.
     private static let lead: UInt64 = 1_000_000
-    /// Beyond the time of a load that has one: for what is on its way at the end.
+    /// How long after its planned end a load may still run, in nanoseconds.
     private static let slack: UInt64 = 300_000_000_000
 
-    /// Throws where not all have joined, or the store fails. When its task is cancelled, it has the workers stop.
+    /// Runs the whole load. Throws if not all workers have joined in time, or if the store fails. When its task is
+    /// cancelled, it stops the workers.
     func perform() async throws -> BenchReport {
         var state = FleetState(run: Self.newRun(), workers: workers)
         try await publish(order, state)
@@ -91,7 +93,7 @@ struct FleetCoordinator: Sendable {
         do {
             let machine = try await coordinate(&state, display)
             let isWhole = machine.members.allSatisfy { $0.outcome == .finished }
-            // One that was lost may come back: it is to find out that it is over.
+            // A lost worker may come back, and must then find out that the load is over.
             if !isWhole { try? await end(&state, "a worker was lost") }
             try? await store.remove(keys.all(state.run, workers: workers) + (isWhole ? [keys.state] : []))
             return report(machine)
@@ -116,11 +118,11 @@ struct FleetCoordinator: Sendable {
         {
             return
         }
-        // What is over is in nobody's way. A command that was repeated may have set it before.
+        // A fleet that is over does not block the name. The state may also be this one, set by a repeated command.
         let other = try await store.values(of: [keys.state])[0].flatMap { try? FleetState.reading($0) }
         if other?.phase != .stopped, other?.run != state.run {
             try await store.remove([keys.order(state.run)])
-            throw FleetError("another coordinator uses this name, or did until less than 10 s ago")
+            throw FleetError("another coordinator uses this name, or used it less than 10 s ago")
         }
         _ = try await store.set(keys.state, to: bytes, expiringAfter: FleetState.lifetime, onlyIfAbsent: false)
     }
@@ -139,7 +141,7 @@ struct FleetCoordinator: Sendable {
         try await say(state)
     }
 
-    /// Until all workers have ended.
+    /// Runs until all workers have ended.
     private func coordinate(_ state: inout FleetState, _ display: FleetDisplay?) async throws -> FleetMachine {
         let time = plan.duration.map { UInt64(($0 + plan.warmUp).microseconds) * 1000 + Self.slack }
         var machine = FleetMachine(
@@ -165,7 +167,7 @@ struct FleetCoordinator: Sendable {
                 }
             case .stop:
                 (state.phase, state.start) = (.stopped, nil)
-                state.reason = Task.isCancelled ? "interrupted" : "the load has taken too long"
+                state.reason = Task.isCancelled ? "interrupted" : "the load did not end in time"
                 try await say(state)
             case .end: return machine
             case .fail(let text): throw FleetError(text)
@@ -192,7 +194,7 @@ struct FleetCoordinator: Sendable {
     private func result(of index: Int, _ run: String, token: String) async -> Result<FleetResult, FleetError> {
         do throws(FleetError) {
             guard let bytes = try await store.values(of: [keys.result(index + 1, run)])[0] else {
-                throw FleetError("its result is not there")
+                throw FleetError("its result is missing")
             }
             return .success(try FleetResult.reading(bytes, token: token))
         } catch {
@@ -207,14 +209,14 @@ struct FleetCoordinator: Sendable {
             if let complaint = member.complaint(number: index + 1) { report.warnings.append(complaint) }
             if member.late > 0.1 {
                 report.warnings.append(
-                    "worker \(index + 1) (\(member.name)) began \(fixed(member.late, 1)) s after the agreed time")
+                    "worker \(index + 1) (\(member.name)) started \(fixed(member.late, 1)) s after the agreed time")
             }
         }
         return report
     }
 }
 
-/// What stands on the coordinator's terminal.
+/// The live display on the coordinator's terminal.
 final class FleetDisplay: Sendable {
     private let board: BenchDisplay
     private let workers: Int

@@ -2,17 +2,17 @@ internal import Ferry
 internal import FerryMeasurement
 internal import FoundationEssentials
 
-/// Which part of a load a process carries.
+/// The part of a load that one process carries.
 struct FleetShare: Sendable, Equatable {
-    /// From 0 to `count - 1`.
+    /// The position of the process, from 0 to `count - 1`.
     var index: Int
     var count: Int
 
     static let whole = FleetShare(index: 0, count: 1)
-    /// How many workers a fleet may have.
+    /// The permitted numbers of workers.
     static let counts = 1...1000
 
-    /// Its part of a number. The parts of all are the number.
+    /// This process's part of a number. The parts of all processes add up to the number.
     func part(of number: Int) -> Int { number / count + (index < number % count ? 1 : 0) }
 }
 
@@ -21,7 +21,7 @@ struct FleetBegin: Sendable, Equatable {
     var warmUp: UInt64
     var measurement: UInt64
 
-    /// Between the end of the warm-up and the measurement: what is on its way then is answered.
+    /// The pause between the warm-up and the measurement, in which the last responses of the warm-up arrive.
     private static let pause: UInt64 = 250_000_000
 
     init(at start: UInt64, warmUp time: Duration) {
@@ -31,7 +31,7 @@ struct FleetBegin: Sendable, Equatable {
 }
 
 extension BenchPlan {
-    /// Why it cannot be shared; `nil` when it can.
+    /// Why the load cannot be divided among so many workers; `nil` if it can.
     func obstacle(to workers: Int) -> String? {
         if case .closed(let concurrency) = model, concurrency < workers {
             return "-c \(concurrency) is less than --workers \(workers)"
@@ -43,7 +43,8 @@ extension BenchPlan {
         return nil
     }
 
-    /// One worker's part. In the open model all have the same schedule, and each sends every so many-th request of it.
+    /// One worker's part. In the open model all workers have the same schedule, and of N workers each sends every Nth
+    /// request of it.
     func part(_ share: FleetShare) -> BenchPlan {
         var plan = self
         plan.share = share
@@ -58,13 +59,13 @@ extension BenchPlan {
     }
 }
 
-/// All that one process has measured, as it is sent to another.
+/// The figures of one process, as it sends them to another.
 struct FleetFigures: Codable, Sendable {
     var date: Date
     var totals: BenchTotals
     var seconds: Double
     var late: Double
-    /// Microseconds.
+    /// CPU time in microseconds, like the next one.
     var user: Double
     var system: Double
     var busiestThread: Double
@@ -84,7 +85,7 @@ extension FleetFigures {
             memory: figures.memory, windows: figures.windows)
     }
 
-    /// Whether a measurement can have made them. Anything else could overflow a sum or the text of a figure.
+    /// Whether these figures can come from a measurement. Others could overflow a sum or the text of a figure.
     var isSound: Bool {
         // Before anything is summed up.
         if windows.count > 2 * BenchTimeline.mostWindows { return false }
@@ -103,18 +104,18 @@ extension FleetFigures {
         totals.failed >= earlier.totals.failed && totals.latencies.contains(earlier.totals.latencies)
     }
 
-    /// More in a second is not believed of one process.
+    /// One process cannot send more requests in a second; below, receive more bytes.
     fileprivate static let mostRequests = 1e8
     fileprivate static let mostBytes = 1e13
 
-    /// Those that end at once have a time of 0.
+    /// A load that ends at once has a time of 0, so some requests are allowed without any time.
     fileprivate static func isBelievable(_ count: UInt64, in seconds: Double) -> Bool {
         count <= 1 << 48 && Double(count) <= seconds * mostRequests + 1e6
     }
 }
 
 extension Histogram {
-    /// Nanoseconds: 36 years.
+    /// At most 36 years, in nanoseconds. A sum without bounds would make the mean overflow.
     fileprivate var isBelievable: Bool { maximum <= 1 << 60 && mean <= 0x1p61 }
 }
 
@@ -142,7 +143,7 @@ extension BenchTotals {
 }
 
 extension BenchFigures {
-    /// What a worker has sent.
+    /// The figures that a worker has sent.
     init(_ figures: FleetFigures) {
         self.init(figures.totals, date: figures.date)
         (seconds, late, connections) = (figures.seconds, figures.late, figures.connections)
@@ -152,7 +153,7 @@ extension BenchFigures {
             busiestThread: figures.busiestThread, process: figures.process, machine: figures.machine)
     }
 
-    /// All of them as one: counts and histograms without loss, the use of CPU of the busiest.
+    /// Merges the figures of several processes: counts and histograms without loss, CPU shares as those of the busiest.
     init(merging all: [BenchFigures]) {
         self.init(BenchTotals(), date: all.map(\.date).min() ?? .now)
         memory = 0
@@ -174,8 +175,8 @@ extension BenchFigures {
 }
 
 extension BenchWindow {
-    /// Of several processes that began at the same time, those of the one with the fewest: each of another's goes to
-    /// the one in whose time its middle is.
+    /// Merges the windows of processes that began at the same time. The result has the windows of the process with the
+    /// fewest. A window of another process is added to the one that contains its middle.
     static func merged(_ all: [[BenchWindow]]) -> [BenchWindow] {
         let all = all.filter { !$0.isEmpty }
         guard var merged = all.min(by: { $0.count < $1.count }) else { return [] }
@@ -195,21 +196,21 @@ extension BenchWindow {
     }
 }
 
-/// What became of one worker, for the report.
+/// The outcome of one worker, for the report.
 struct FleetMember: Codable, Sendable, Equatable {
     enum Outcome: String, Codable, Sendable {
         case finished
-        /// By ctrl-C at the worker.
+        /// It was interrupted with ctrl-C at the worker itself.
         case interrupted
-        /// It has not sent a result.
+        /// It has not sent a valid result.
         case lost
     }
 
     var name: String
     var outcome: Outcome
-    /// Those that it is known to have ended, accepted or not.
+    /// The number of requests that it is known to have finished, accepted or not.
     var requests: UInt64
-    /// Seconds after the agreed time at which it began.
+    /// How many seconds after the agreed time it started.
     var late: Double
     /// Why it was lost.
     var reason: String?
@@ -219,14 +220,16 @@ struct FleetMember: Codable, Sendable, Equatable {
         case late = "late_s"
     }
 
-    /// For standard error, the table and the page; `nil` where its share is whole.
+    /// A warning for standard error, the table and the page; `nil` if its share is complete.
     func complaint(number: Int) -> String? {
         let place = "worker \(number) (\(name))"
         switch outcome {
         case .finished: return nil
-        case .interrupted: return "\(place) was interrupted after \(grouped(requests)) requests: its share is not whole"
+        case .interrupted:
+            return "\(place) was interrupted after \(grouped(requests)) requests; its share is incomplete"
         case .lost:
-            return "\(place) was lost: \(reason ?? "no message"); the figures have \(grouped(requests)) of its requests"
+            let known = "the figures include \(grouped(requests)) of its requests"
+            return "\(place) was lost: \(reason ?? "no message"); \(known)"
         }
     }
 }

@@ -1,28 +1,29 @@
 internal import Ferry
 internal import FerryMeasurement
 
-/// Decides what the coordinator does next, from what the workers say. Times are nanoseconds of the monotonic clock.
+/// The state machine of the coordinator: takes the messages of the workers and returns what to do next. Times are
+/// nanoseconds of the monotonic clock.
 struct FleetMachine: Sendable {
-    /// What a look at a worker's place has found.
+    /// What was found at a worker's key.
     enum Finding: Sendable {
         case nothing
         case beat(FleetBeat)
-        /// A value that is no message.
+        /// A value that is not a valid message.
         case damaged(String)
     }
 
     enum Action: Sendable {
-        /// To look again.
+        /// Look again later.
         case wait
-        /// All have joined.
+        /// Start the load, because all workers have joined.
         case start
-        /// To read the result of these workers, from 0 on.
+        /// Read the results of these workers, counted from 0.
         case collect([Int])
-        /// To tell all to end what they do, and to look again.
+        /// Tell all workers to stop, and look again.
         case stop
-        /// All have ended.
+        /// Make the report, because all workers have ended.
         case end
-        /// To tell all to end, and to fail with this text.
+        /// Tell all workers to stop, and fail with this message.
         case fail(String)
     }
 
@@ -43,13 +44,13 @@ struct FleetMachine: Sendable {
     private var phase = Phase.joining
     private let joinBound: UInt64
     private let joinTime: Duration
-    /// From the start on; `nil` where the load has no bound.
+    /// The longest time from the start to the end; `nil` if there is no limit.
     private let loadTime: UInt64?
     private var loadBound = UInt64.max
 
-    /// A worker that has said nothing new for so long is lost.
+    /// A worker that has sent nothing new for this long is lost.
     static let patience: UInt64 = 10_000_000_000
-    /// What is on its way is cut off at once; what comes later is not waited for.
+    /// How long workers may take to stop. They cancel their requests at once, so more is not needed.
     static let stopTime: UInt64 = 10_000_000_000
 
     init(workers count: Int, joiningWithin time: Duration, loadTime: UInt64?, at now: UInt64) {
@@ -59,17 +60,17 @@ struct FleetMachine: Sendable {
         self.loadTime = loadTime
     }
 
-    /// How many have joined.
+    /// The number of workers that have joined.
     var joined: Int { workers.count { $0.token != nil } }
 
-    /// What all are known to have measured; of those that have not ended, what they said last.
+    /// The known figures of all workers: results, and the last messages of those that have not sent a result.
     var figures: [BenchFigures] {
         workers.compactMap { worker in (worker.figures ?? worker.last).map { BenchFigures($0) } }
     }
 
     var members: [FleetMember] { workers.compactMap(\.end) }
 
-    /// Takes in what was found at each place.
+    /// Processes what was found at each worker's key.
     mutating func looked(_ findings: [Finding], at now: UInt64) -> Action {
         switch phase {
         case .joining: return join(findings, at: now)
@@ -77,7 +78,7 @@ struct FleetMachine: Sendable {
         }
     }
 
-    /// The load is to end before its time.
+    /// The load must end early.
     mutating func cancelled(at now: UInt64) -> Action {
         switch phase {
         case .joining: return .fail(FleetError.interrupted.description)
@@ -88,7 +89,7 @@ struct FleetMachine: Sendable {
         }
     }
 
-    /// The result of a worker, or why it cannot be used.
+    /// Processes the result of a worker, or the reason why there is no valid result.
     mutating func received(_ result: Result<FleetResult, FleetError>, from index: Int) {
         switch result {
         case .success(let result) where !isPossible(result.figures, from: index):
@@ -114,14 +115,14 @@ struct FleetMachine: Sendable {
             return .start
         }
         if now < joinBound { return .wait }
-        return .fail("\(joined) of \(workers.count) workers have joined within \(FailureText.text(joinTime))")
+        return .fail("\(joined) of \(workers.count) workers joined within \(FailureText.text(joinTime))")
     }
 
     private mutating func watch(_ findings: [Finding], at now: UInt64) -> Action {
         var done: [Int] = []
         for (index, finding) in findings.enumerated() where workers[index].end == nil {
             switch finding {
-            case .nothing: end(index, .lost, "its messages have ended")
+            case .nothing: end(index, .lost, "it stopped sending messages")
             case .damaged(let text): end(index, .lost, text)
             case .beat(let beat) where beat.token != workers[index].token:
                 end(index, .lost, "another process has taken its place")
@@ -135,7 +136,7 @@ struct FleetMachine: Sendable {
                 if beat.phase == .done {
                     done.append(index)
                 } else if now >= workers[index].time + Self.patience {
-                    end(index, .lost, "it has said nothing for \(Self.patience / 1_000_000_000) s")
+                    end(index, .lost, "it sent nothing new for \(Self.patience / 1_000_000_000) s")
                 }
             }
         }
@@ -144,7 +145,7 @@ struct FleetMachine: Sendable {
         switch phase {
         case .stopping(let bound) where now >= bound:
             for index in workers.indices where workers[index].end == nil {
-                end(index, .lost, "it has not stopped")
+                end(index, .lost, "it did not stop in time")
             }
             return .end
         case .running where now >= loadBound: return cancelled(at: now)

@@ -2,12 +2,12 @@ internal import Ferry
 internal import FerryMeasurement
 internal import FoundationEssentials
 
-/// What the processes of a fleet tell each other: JSON whose size and values are bounded, as it comes from a server
-/// that others may write to.
+/// The messages between the processes of a fleet. They are JSON. Their size and their values are checked, because
+/// others may be able to write to the same server.
 enum FleetMessage {
-    /// A message of another version is not understood.
+    /// The version of the messages. Other versions are errors.
     static let version = 1
-    /// The most bytes of one message.
+    /// The maximum size of a message.
     static let mostBytes = 32 << 20
 
     static func bytes(_ value: some Encodable) throws(FleetError) -> [UInt8] {
@@ -16,7 +16,7 @@ enum FleetMessage {
         return Array(data)
     }
 
-    /// `what` is for the error.
+    /// Decodes a message. `what` names it in the error.
     static func reading<Value: Decodable>(
         _ bytes: [UInt8], _ what: String, most: Int = mostBytes
     ) throws(FleetError) -> Value {
@@ -29,18 +29,18 @@ enum FleetMessage {
     }
 }
 
-/// What the coordinator says last. It is set again every second, so that a coordinator that has died is noticed.
+/// The state of the run, which the coordinator sets again every second. If it expires, the coordinator has died.
 struct FleetState: Codable, Sendable, Equatable {
     enum Phase: String, Codable, Sendable { case joining, started, stopped }
 
     var version = FleetMessage.version
-    /// Tells this run from others of the same name.
+    /// Identifies this run among others with the same name.
     var run: String
     var phase = Phase.joining
     var workers: Int
-    /// When all begin, in microseconds of the store's clock.
+    /// When all workers start, in microseconds of the store's clock.
     var start: UInt64?
-    /// Why it was stopped.
+    /// Why the run was stopped.
     var reason: String?
 
     static let lifetime = Duration.seconds(10)
@@ -60,8 +60,8 @@ struct FleetState: Codable, Sendable, Equatable {
     }
 }
 
-/// The load, as the coordinator's command line has it. Files are sent as what is in them: no path is opened that comes
-/// from elsewhere.
+/// The load, as the coordinator's command line describes it. The order has the contents of files and not their paths,
+/// so a worker never opens a path that comes from elsewhere.
 struct FleetOrder: Codable, Sendable, Equatable {
     struct Option: Codable, Sendable, Equatable {
         var name: String
@@ -76,23 +76,23 @@ struct FleetOrder: Codable, Sendable, Equatable {
     var url: String
     var options: [Option]
     var body: Body?
-    /// The text of a JSON Schema.
+    /// A JSON Schema, as text.
     var schema: Data?
 
-    /// Those that say what is sent and how fast; their values name no files.
+    /// Options that define what is sent and how fast. Their values are not paths.
     private static let load: Set = [
         "concurrency", "rate", "duration", "requests", "warm-up", "connections", "loops", "request", "header",
         "timeout", "status", "expect-sha256", "any-body", "max-redirects", "compressed", "no-compressed", "basic",
         "digest", "bearer",
     ]
-    /// Those that say the way there. A worker's own take their place.
+    /// Options of the connection. A worker's own options replace them.
     private static let way: Set = [
         EngineOption.name, "proxy", "no-proxy", "resolve", "address-selection", "connect-ahead", "keepalive-time",
         "public-only", "http2", "max-streams", "tls-min", "pin", "insecure",
     ]
-    /// Those of the way there that are of the machine: each worker has its own.
+    /// Options of the connection that refer to one machine. Each worker has its own.
     private static let local: Set = ["proxy-env", "unix-socket", "cacert", "cert", "key"]
-    /// Those that say what becomes of the figures, and those that are resolved here.
+    /// Options that only the coordinator uses, and those whose files it reads.
     private static let own: Set = [
         "fleet", "workers", "join-timeout", "json", "html", "baseline", "fail-if", "help", "data", "json-body",
         "schema",
@@ -104,7 +104,7 @@ struct FleetOrder: Codable, Sendable, Equatable {
     init(_ arguments: ParsedArguments) throws {
         for name in arguments.options.map(\.name) where !Self.own.contains(name) {
             if Self.local.contains(name) {
-                throw UsageError("--\(name) names a file of one machine: give it to each --join instead of --fleet")
+                throw UsageError("--\(name) applies to one machine; pass it to each --join instead of --fleet")
             }
             if !Self.load.union(Self.way).contains(name) {
                 throw UsageError("--fleet and --\(name) cannot be combined")
@@ -121,7 +121,7 @@ struct FleetOrder: Codable, Sendable, Equatable {
         schema = try arguments.last("schema").map { path throws(InputError) in Data(try InputFile.bytes(at: path)) }
     }
 
-    /// What a worker's own command line may have beside `--join`.
+    /// Checks the options of a worker: only some may be combined with `--join`.
     static func check(ofWorker arguments: ParsedArguments) throws(UsageError) {
         for name in arguments.options.map(\.name) where !ofWorker.union(way).union(local).contains(name) {
             throw UsageError("--join and --\(name) cannot be combined: the coordinator sets it")
@@ -129,11 +129,11 @@ struct FleetOrder: Codable, Sendable, Equatable {
         if let url = arguments.operands.first { throw UsageError("--join and a URL ('\(url)') cannot be combined") }
     }
 
-    /// The load as a worker carries it, with the options of its own. What makes no sense is the coordinator's fault.
+    /// The load as a worker carries it, with the worker's own options. An invalid order is an error of the coordinator.
     func plan(with own: ParsedArguments) throws -> BenchPlan {
         if options.count > Self.mostOptions { throw FleetError("the coordinator's order has too many options") }
         if let other = options.first(where: { !Self.load.union(Self.way).contains($0.name) }) {
-            throw FleetError("the coordinator's order has the option '\(other.name)', which is not for workers")
+            throw FleetError("the coordinator's order has the option '\(other.name)', which no worker accepts")
         }
         let kept = options.filter { !own.has($0.name) }.map { (name: $0.name, value: $0.value) }
         let arguments = ParsedArguments(
@@ -159,22 +159,22 @@ struct FleetOrder: Codable, Sendable, Equatable {
     }
 }
 
-/// What a worker says every second, and last.
+/// The message that a worker sends every second, and once more at its end.
 struct FleetBeat: Codable, Sendable {
     enum Phase: String, Codable, Sendable {
         case joined, running
-        /// Its result is there.
+        /// Its result can be read.
         case done
     }
 
-    /// Tells this worker from another at the same place.
+    /// Identifies this worker, because another process may take its place.
     var token: String
-    /// Its machine and process, for people.
+    /// Its machine and process, for messages to people.
     var name: String
-    /// Grows with each of them.
+    /// Increases with each message.
     var number: UInt64 = 0
     var phase = Phase.joined
-    /// What it has measured so far: what is known of it if it dies.
+    /// The figures so far. They are used if the worker dies.
     var figures: FleetFigures?
 
     static let lifetime = Duration.seconds(6)
@@ -188,11 +188,11 @@ struct FleetBeat: Codable, Sendable {
     }
 }
 
-/// What a worker has measured.
+/// The result of a worker.
 struct FleetResult: Codable, Sendable {
     var token: String
     var figures: FleetFigures
-    /// By ctrl-C at the worker, and not by the coordinator.
+    /// Whether ctrl-C at the worker has ended it, rather than the coordinator.
     var wasInterrupted: Bool
 
     static let lifetime = Duration.seconds(300)

@@ -4,32 +4,32 @@ internal import FerryMeasurement
 internal import FerryRedis
 internal import Synchronization
 
-/// Where the processes of a fleet leave messages for each other. Every value expires.
+/// The store in which the processes of a fleet leave messages for each other. Every value expires.
 protocol FleetStore: Sendable {
-    /// The values of keys; `nil` for one that has none.
+    /// The values of keys; `nil` for a key without a value.
     func values(of keys: [String]) async throws(FleetError) -> [[UInt8]?]
 
-    /// Sets a value. Returns `false` where `onlyIfAbsent` is asked for and the key has one.
+    /// Sets a value. Returns `false` if `onlyIfAbsent` is set and the key already has a value.
     func set(
         _ key: String, to value: [UInt8], expiringAfter time: Duration, onlyIfAbsent: Bool
     ) async throws(FleetError) -> Bool
 
     func remove(_ keys: [String]) async throws(FleetError)
 
-    /// Microseconds of the store's clock, by which all begin.
+    /// The time of the store's clock in microseconds. All workers start by this clock.
     func time() async throws(FleetError) -> UInt64
 }
 
-/// Why a fleet cannot go on; one line for stderr, the exit code is 3.
+/// An error that ends a fleet: one line for standard error. The exit code is 3.
 struct FleetError: Error, CustomStringConvertible, Equatable {
     let description: String
 
     init(_ description: String) { self.description = description }
 
-    /// By ctrl-C before anything was measured: the exit code says it.
+    /// Ctrl-C before anything was measured. The exit code reports it, so no message is printed.
     static let interrupted = FleetError("interrupted")
-    /// Of a worker that has said nothing for too long.
-    static let placeTaken = FleetError("another process has taken this worker's place")
+    /// A worker that is silent for too long loses its place to another process.
+    static let placeTaken = FleetError("another process has taken the place of this worker")
 }
 
 /// `redis://HOST[:PORT][/DATABASE]#NAME`: the server and the name by which the processes of a fleet find each other.
@@ -40,15 +40,15 @@ struct FleetAddress: Sendable {
     /// The longest name.
     private static let mostCharacters = 64
 
-    /// `option` is for the message. The URL is not quoted in it, as there may be a password in it.
+    /// `option` is the name in error messages. They do not quote the URL, because it may contain a password.
     init(_ text: String, option: String) throws(UsageError) {
         guard let hash = text.lastIndex(of: "#") else {
-            throw UsageError("--\(option) needs redis://HOST[:PORT][/DATABASE]#NAME, and there is no #NAME")
+            throw UsageError("--\(option): #NAME is missing; expected redis://HOST[:PORT][/DATABASE]#NAME")
         }
         name = String(text[text.index(after: hash)...])
         let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-_.".contains($0)) }
         guard isPlain, !name.isEmpty, name.count <= Self.mostCharacters else {
-            throw UsageError("--\(option): a name has 1 to 64 letters, digits, '-', '_' and '.'")
+            throw UsageError("--\(option): the name must consist of 1 to 64 letters, digits, '-', '_' and '.'")
         }
         do throws(RedisURLError) {
             var configuration = try RedisConfiguration(url: String(text[..<hash]))
@@ -62,8 +62,8 @@ struct FleetAddress: Sendable {
     }
 }
 
-/// The store in Redis. Commands wait on a queue of their own, never on a thread that tasks run on. Once a command has
-/// succeeded, later ones are repeated for some seconds while there is no connection.
+/// The store in Redis. Commands block a queue of their own, never a thread of the task pool. After the first command
+/// has succeeded, a command without a connection is repeated for five seconds.
 final class RedisFleetStore: FleetStore {
     private let client: RedisClient
     private let hasWorked = Atomic(false)
@@ -129,14 +129,14 @@ final class RedisFleetStore: FleetStore {
     private static let patience: UInt64 = 5_000_000_000
 }
 
-/// The names of the keys of one fleet. Those of a run have its number in them, so that what an earlier run has left is
-/// never taken for its own.
+/// The names of the keys of one fleet. The keys of a run contain its identifier, so that no run reads what an earlier
+/// run has left.
 struct FleetKeys: Sendable, Equatable {
     private let prefix: String
 
     init(_ name: String) { prefix = "ferry:bench:\(name):" }
 
-    /// What the coordinator says last.
+    /// The key of the coordinator's state.
     var state: String { prefix + "state" }
 
     func order(_ run: String) -> String { "\(prefix)\(run):order" }
@@ -148,7 +148,7 @@ struct FleetKeys: Sendable, Equatable {
     }
 }
 
-/// Waits, whether or not the task is cancelled.
+/// Waits for this time, even if the task is cancelled.
 func pause(milliseconds: Int) async {
     await withCheckedContinuation { continuation in
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { continuation.resume() }

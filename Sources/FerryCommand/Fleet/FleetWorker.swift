@@ -4,23 +4,23 @@ internal import FoundationEssentials
 internal import Glibc
 internal import Synchronization
 
-/// A process that carries a part of the load.
+/// A process that carries one part of the load.
 struct FleetWorker: Sendable {
-    /// Its own command line.
+    /// The worker's own command line.
     let own: ParsedArguments
     let joinTime: Duration
     let store: any FleetStore
     let keys: FleetKeys
-    /// For people.
+    /// The machine and the process, for messages to people.
     var name = Self.ownName
 
     private static let ownName = "\(String(ProcessInfo.processInfo.hostName.prefix(100))):\(getpid())"
 
-    /// The start may be so far away, in microseconds of the store's clock.
+    /// How far ahead the start may be, in microseconds of the store's clock; below, how long ago.
     private static let farthestStart: Int64 = 60_000_000
     private static let latestStart: Int64 = 5_000_000
 
-    /// What it knows of the load while that runs.
+    /// The figures so far, while the load runs.
     private final class Progress: Sendable {
         private let latest = Mutex<(totals: BenchTotals, seconds: Double)?>(nil)
 
@@ -34,12 +34,12 @@ struct FleetWorker: Sendable {
         }
     }
 
-    /// Throws where there is no fleet of this name in time, its messages make no sense, or its coordinator is gone.
-    /// When its task is cancelled, it sends what it has measured so far.
+    /// Carries the part. Throws if no fleet with this name is found in time, if its messages are invalid, or if its
+    /// coordinator is gone. When its task is cancelled, it sends the figures so far.
     func perform() async throws -> BenchReport {
         let state = try await findFleet()
         guard let bytes = try await store.values(of: [keys.order(state.run)])[0] else {
-            throw FleetError("the coordinator's order is gone")
+            throw FleetError("the coordinator's order is missing")
         }
         let order = try FleetOrder.reading(bytes)
         var plan = try order.plan(with: own)
@@ -61,7 +61,7 @@ struct FleetWorker: Sendable {
         return try await carry(plan, from: start, state, place, beat)
     }
 
-    /// Waits until there is a coordinator that lets others join.
+    /// Waits for a coordinator whose fleet can be joined.
     private func findFleet() async throws -> FleetState {
         let end = monotonicNanoseconds() + UInt64(max(0, joinTime.microseconds)) * 1000
         while true {
@@ -81,7 +81,7 @@ struct FleetWorker: Sendable {
         }
     }
 
-    /// The first that is free, from 1 on.
+    /// Takes the first free place. Places are counted from 1.
     private func takePlace(_ state: FleetState, _ beat: FleetBeat) async throws -> Int {
         let bytes = try FleetMessage.bytes(beat)
         for place in 1...state.workers {
@@ -89,7 +89,7 @@ struct FleetWorker: Sendable {
             if try await store.set(key, to: bytes, expiringAfter: FleetBeat.lifetime, onlyIfAbsent: true) {
                 return place
             }
-            // A command that was repeated may have set it before.
+            // A repeated command may have set this worker's own message before.
             if let found = try await store.values(of: [key])[0], try FleetBeat.reading(found).token == beat.token {
                 return place
             }
@@ -97,7 +97,7 @@ struct FleetWorker: Sendable {
         throw FleetError("all \(state.workers) places of the fleet are taken")
     }
 
-    /// Returns the time of the monotonic clock at which all begin.
+    /// Waits for the start, and returns its time on the monotonic clock.
     private func waitForStart(_ state: FleetState, _ place: Int, _ beat: inout FleetBeat) async throws -> UInt64 {
         var said = monotonicNanoseconds()
         while true {
@@ -112,7 +112,7 @@ struct FleetWorker: Sendable {
         }
     }
 
-    /// What the coordinator says now. Throws where it is gone or has ended.
+    /// The coordinator's current state. Throws if the coordinator is gone or has ended the run.
     private func look(_ state: FleetState) async throws -> FleetState {
         guard let bytes = try await store.values(of: [keys.state])[0] else {
             throw FleetError("the coordinator is gone")
@@ -123,7 +123,7 @@ struct FleetWorker: Sendable {
         return now
     }
 
-    /// Of five looks at the store's clock the quickest is the most exact.
+    /// Converts a time of the store's clock. Of five readings of that clock, the quickest is the most exact.
     private func monotonic(_ start: UInt64) async throws -> UInt64 {
         var best: (duration: UInt64, middle: UInt64, time: UInt64)?
         for _ in 0..<5 {
@@ -132,7 +132,7 @@ struct FleetWorker: Sendable {
             let duration = monotonicNanoseconds() - before
             if best.map({ duration < $0.duration }) ?? true { best = (duration, before + duration / 2, time) }
         }
-        guard let best else { throw FleetError("no time is known") }
+        guard let best else { throw FleetError("the clock of Redis could not be read") }
         let (ahead, isTooFar) = Int64(clamping: start).subtractingReportingOverflow(Int64(clamping: best.time))
         guard !isTooFar, (-Self.latestStart...Self.farthestStart).contains(ahead) else {
             throw FleetError("the start is \(ahead / 1_000_000) s away by the clock of Redis")
@@ -185,8 +185,8 @@ struct FleetWorker: Sendable {
         return BenchReport(plan, figures)
     }
 
-    /// Says every second how far the load is, and ends it where the coordinator has ended. Returns the number of the
-    /// last message, and why the load has to be given up.
+    /// Sends a message every second, and ends the load if the coordinator has ended the run. Returns the number of the
+    /// last message, and the reason if the load had to be abandoned.
     private func watch(
         _ beat: FleetBeat, _ progress: Progress, _ state: FleetState, _ place: Int, _ load: Task<BenchFigures, Never>
     ) async -> (number: UInt64, fault: (any Error)?) {
@@ -202,7 +202,7 @@ struct FleetWorker: Sendable {
                 load.cancel()
                 return (beat.number, nil)
             } catch {
-                // One that is only slow comes back.
+                // The store or the coordinator may only be slow.
                 if error as? FleetError == .placeTaken || monotonicNanoseconds() - lastGood > FleetMachine.patience {
                     load.cancel()
                     return (beat.number, error)
@@ -214,7 +214,7 @@ struct FleetWorker: Sendable {
     }
 }
 
-/// The coordinator has ended the run.
+/// Thrown when the coordinator has ended the run.
 struct FleetStop: Error, CustomStringConvertible {
     let reason: String
 

@@ -33,7 +33,7 @@ struct PlanPage {
             <h1>\(HTMLText.escaped(report.name)) <b class="\(verdict)">\(verdict)</b></h1>
             <p>\(report.finished) of \(report.rows.count) steps in \(durationText(nanoseconds: report.nanoseconds))</p>
             <p class="legend">\(legend.joined())<span><i class="cache"></i>from the cache</span>\
-            <span><i class="other"></i>around it</span><span><i class="bad"></i>failed</span></p>
+            <span><i class="other"></i>other</span><span><i class="bad"></i>failed</span></p>
             \(waterfall(report))
             <table class="headed">
             <tr><th>step</th><th>status</th><th>start</th><th>total</th>\

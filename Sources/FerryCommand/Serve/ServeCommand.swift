@@ -6,7 +6,7 @@ internal import Glibc
 /// `ferry serve`: the loopback server with its routes and, optionally, a script of faults.
 enum ServeCommand: Subcommand {
     static let name = "serve"
-    static let summary = "Run a test server, also one that misbehaves"
+    static let summary = "Run a test server, which can also misbehave"
     static let synopsis = "[OPTIONS]"
     static let optionGroups = [
         OptionGroup([

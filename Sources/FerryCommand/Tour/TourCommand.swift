@@ -2,7 +2,7 @@ internal import Ferry
 internal import FerryMeasurement
 internal import FerryTesting
 
-/// `ferry tour`: shows each feature against a built-in server, one line each.
+/// `ferry tour`: shows each feature against a built-in server, usually in one line each.
 enum TourCommand: Subcommand {
     static let name = "tour"
     static let summary = "Show each feature against a built-in server"
@@ -25,7 +25,7 @@ enum TourCommand: Subcommand {
                 var results: [TourResult] = []
                 for step in TourStep.all where !Task.isCancelled {
                     let result = await step.result(agent)
-                    if !isQuiet { Console.out(line(result)) }
+                    if !isQuiet { Console.out(text(result, columns: Console.outColumns)) }
                     results.append(result)
                 }
                 return results
@@ -33,12 +33,24 @@ enum TourCommand: Subcommand {
         }
     }
 
-    private static func line(_ result: TourResult) -> String {
+    /// One line for a result, or several if it is too long for `columns`.
+    static func text(_ result: TourResult, columns: Int) -> String {
         let mark = result.ok ? "ok  " : "FAIL"
-        let name = result.name.padded(to: 24, gap: 1)
-        let time = durationText(nanoseconds: result.nanoseconds)
-        return "\(mark)  \(Console.bold(name)) \(Main.oneLine(result.detail))  (\(time))\n"
+        let name = result.name.padded(to: nameWidth, gap: 1)
+        let time = "(\(durationText(nanoseconds: result.nanoseconds)))"
+        let room = columns - nameWidth - 6
+        var lines = TerminalText.filled(Main.oneLine(result.detail), to: room)
+        // The time keeps its number and its unit together.
+        if let last = lines.last, TerminalText.width(last) + 2 + TerminalText.width(time) <= room {
+            lines[lines.count - 1] = "\(last)  \(time)"
+        } else {
+            lines.append(time)
+        }
+        let start = "\(mark)  \(Console.bold(name))"
+        return start + lines.joined(separator: "\n" + blanks(nameWidth + 6)) + "\n"
     }
+
+    private static let nameWidth = 21
 
     private static func json(_ results: [TourResult]) -> String {
         struct Report: Encodable {

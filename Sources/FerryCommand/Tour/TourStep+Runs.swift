@@ -15,7 +15,7 @@ extension TourStep {
         let (first, second, others) = try await agent.send(
             batch: Late(milliseconds: 30), Late(milliseconds: 20), BatchRequest((1...10).map(Late.init), atMost: 4))
         try expect(first == 30 && second == 20 && others == Array(1...10), "the values are not in order")
-        return "two and ten at once, four of the ten at a time, values typed and in order"
+        return "2 and 10 at once, typed and in order"
     }
 
     static let chain = TourStep("a chain") { agent in
@@ -24,7 +24,7 @@ extension TourStep {
                 .then { BatchRequest(Late(milliseconds: $0 + 1), Late(milliseconds: $0 + 2)) }
                 .then { b, c in Late(milliseconds: b + c) })
         try expect(value == 5, "it came to \(value)")
-        return "A, then B and C at once, then D of what they brought"
+        return "A, then B and C at once, then D"
     }
 
     static let plan = TourStep("a plan") { agent in
@@ -42,7 +42,7 @@ extension TourStep {
         let plan = try PlanReader(path: "tour", text: Data(text.utf8)).plan()
         let report = try await PlanRun(PlanStart(plan)).perform(by: agent)
         try expect(report.isOK, report.table)
-        return "\(report.finished) requests from a file's text, as `ferry run` runs them"
+        return "\(report.finished) requests from JSON, as in `ferry run`"
     }
 }
 
@@ -81,8 +81,7 @@ extension TourStep {
         let file = try await agent.download(File(), to: .directory(folder))
         let bytes = FileManager.default.contents(atPath: file.path).map(Array.init)
         try expect(bytes == LoopbackServer.pattern(0..<fileLength), "not the file")
-        return
-            "\(error.code.name) after \(bytesText(file.resumedFrom)), the rest of \(bytesText(file.length)) by a range"
+        return "\(error.code.name), resumed at \(bytesText(file.resumedFrom))"
     }
 }
 
@@ -109,6 +108,6 @@ extension TourStep {
         }
         try expect(!first.isFromCache && second.isFromCache, "no hit")
         try expect(second.value.nick == first.value.nick, "another answer")
-        return "GET /users/7 again is \(second.value.nick), from the disk, \(second.bodyLength) bytes"
+        return "GET /users/7 again, \(second.bodyLength) bytes from disk"
     }
 }

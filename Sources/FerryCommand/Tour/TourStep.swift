@@ -49,7 +49,7 @@ struct TourStep: Sendable {
         }
         let reply = try await agent.send(UserInfo(id: 7))
         try expect(reply.value.nick == "kim" && reply.status == 200, "not the user")
-        return "GET /users/7 is \(reply.value.nick), level \(reply.value.level)"
+        return "GET /users/7: \(reply.value.nick), level \(reply.value.level)"
     }
 
     private static let form = TourStep("a form") { agent in
@@ -61,11 +61,11 @@ struct TourStep: Sendable {
             typealias Value = Answer
             var path: String { "/echo" }
             var method: HTTPMethod { .post }
-            var arguments: Arguments { ["name": "kim", "tags": ["a", "b"]] }
+            var arguments: Arguments { ["name": "kim", "tags": ["a"]] }
         }
         let answer = try await agent.send(SignUp()).value
         try expect(answer.body.contains("name=kim"), "the form did not arrive")
-        return "\(answer.method) /echo carried \(answer.body)"
+        return "\(answer.method) /echo: \(answer.body)"
     }
 
     private static let basicAuthorization = TourStep("credentials") { agent in
@@ -73,7 +73,7 @@ struct TourStep: Sendable {
             var path: String { "/basic-auth/kim/secret" }
             var authorization: Authorization? { .basic("kim", "secret") }
         }
-        return "basic authorization, status \(try await agent.send(Account()).status)"
+        return "Basic credentials, status \(try await agent.send(Account()).status)"
     }
 
     private static let statusError = TourStep("a status error") { agent in
@@ -81,7 +81,7 @@ struct TourStep: Sendable {
             try await agent.send(HTTPRequest(.get, "/status/503"))
         }
         try expect(.invalidStatusCode ~= error.code, "\(error)")
-        return "\(error.code) with the answer's \(error.response?.headers.count ?? 0) header fields"
+        return "\(error.code) with \(error.response?.headers.count ?? 0) header fields"
     }
 
     private static let timeout = TourStep("a timeout") { agent in
@@ -91,10 +91,10 @@ struct TourStep: Sendable {
         }
         let error = try await failure { () throws(RequestError) in try await agent.send(Slow()) }
         try expect(.timeout ~= error.code, "\(error)")
-        return "\(error.code) in phase \(error.phase) after 100 ms of ten seconds"
+        return "\(error.code) in phase \(error.phase)"
     }
 
-    private static let closureAndCancel = TourStep("a closure, cancelled") { agent in
+    private static let closureAndCancel = TourStep("a cancelled closure") { agent in
         let queue = DispatchQueue(label: "ferry.tour")
         let error: RequestError? = await withCheckedContinuation { continuation in
             let task = agent.start(HTTPRequest(.get, "/delay/10000"), on: queue) { result in
@@ -105,7 +105,7 @@ struct TourStep: Sendable {
             task.cancel()
         }
         try expect(error?.code == .cancelled, "not cancelled")
-        return "one callback on the queue given, with \(RequestError.Code.cancelled)"
+        return "one call on the queue, with \(RequestError.Code.cancelled)"
     }
 
     private static let manyAtOnce = TourStep("100 at once") { agent in
@@ -114,7 +114,7 @@ struct TourStep: Sendable {
                 group.addTask { try await agent.send(HTTPRequest(.get, "/delay/50")).bodyLength }
             }
             let bytes = try await group.reduce(0, +)
-            return "each answered after 50 ms: \(bytes) bytes over \(agent.statistics.connectionsOpened) connections"
+            return "\(bytes) bytes over \(agent.statistics.connectionsOpened) connections"
         }
     }
 
@@ -128,7 +128,7 @@ struct TourStep: Sendable {
             }
             try await group.waitForAll()
         }
-        return "\(count) requests by ten tasks on the agent's own thread"
+        return "\(count) requests by 10 tasks on its thread"
     }
 
     private struct Unexpected: Error, CustomStringConvertible {

@@ -110,8 +110,8 @@ extension ferry_json_tape {
         return String(copying: unsafe UTF8Span(unchecked: bytes.span, isKnownASCII: isASCII))
     }
 
-    /// The number at `index` as an integer, if it is one that the type can hold; `1.0` and `1e2` are integers. From
-    /// 2^53 on a double may have been another integer as it was written, and is none.
+    /// The number at `index` as an integer, if it is one that the type can hold; `1.0` and `1e2` are integers. A double
+    /// from 2^53 on is not, because the text may have had another integer.
     @inline(__always)
     func integer<T: FixedWidthInteger>(at index: Int, as type: T.Type = T.self) -> T? {
         switch ferry_json_tag(self, index) {

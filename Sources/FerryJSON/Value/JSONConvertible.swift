@@ -81,7 +81,7 @@ extension Dictionary: JSONConvertible where Key == String, Value: JSONConvertibl
 }
 
 extension JSONConvertible where Self: RawRepresentable, RawValue: JSONConvertible {
-    /// The value with this raw value; an error where there is none.
+    /// Creates the value with this raw value. Throws if there is none.
     @inlinable
     public init(json: JSON) throws {
         guard let value = Self(rawValue: try RawValue(json: json)) else {

@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func whatIsBrokenIsNamed() throws {
+    @Test func invalidEntriesAreNamed() throws {
         let good = entry("http://127.0.0.1:1/", at: 0)
         func said(_ file: TemporaryFile) throws -> String {
             let end = try end(file)
@@ -91,7 +91,7 @@ import Testing
         #expect(try said(TemporaryFile(Array("{}".utf8))).contains("FILE: missing log"))
     }
 
-    @Test func unpacedADateOfAnotherAgeDoesNotMatter() async throws {
+    @Test func unpacedOutOfRangeDatesAreAccepted() async throws {
         try await withLoopbackServer { server in
             let good = entry(server.baseURL + "/hello", at: 0)
             let end = try end(file(good, good.replacing("2026-", with: "0001-")), "--unpaced")
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func whatDoesNotGoWithItIsSaid() async throws {
+    @Test func incompatibleOptionsAreNamed() async throws {
         #expect(await Main.run(["bench", "http://h/", "--har", "x"]) == .usage)
         #expect(await Main.run(["bench", "--har", "x", "-n", "3"]) == .usage)
         #expect(await Main.run(["bench", "--har", "x", "-c", "3"]) == .usage)

@@ -16,8 +16,8 @@ import Testing
         let comparison = try #require(BenchComparison(report))
         #expect(comparison.lines[0] == .init(name: "responses/s", ours: "1,000", theirs: "100", ratio: "10.00 ×"))
         #expect(comparison.lines.first { $0.name == "memory" }?.ratio == "0.50 ×")
-        #expect(comparison.lines.first { $0.name == "CPU a request" }?.ratio == "–")
-        #expect(BenchTable(report).text.contains("URLSession") && madePage(report).contains("Beside URLSession"))
+        #expect(comparison.lines.first { $0.name == "CPU per request" }?.ratio == "–")
+        #expect(BenchTable(report).text.contains("URLSession") && madePage(report).contains("Compared with URLSession"))
     }
 
     /// Uses the built programs, which are in the same folder.

@@ -72,7 +72,7 @@ import Testing
             bench.cancel()
             let summary = await bench.value
             #expect(summary.runs == 0 && summary.totals.unfinished.count == 2)
-            #expect(summary.table(columns: 80).contains("  2 more were cut off, the oldest after "))
+            #expect(summary.table(columns: 80).contains("  2 more were interrupted, the oldest after "))
             let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
             let path = root + "/Sources/FerryCommand/Schemas/plan-bench-report.schema.json"
             let json = try JSON(parsing: summary.json)

@@ -25,7 +25,7 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
 
     @Test func aRateMakesItTheOpenModelWithMoreConnections() throws {
         let plan = try benchPlan("-r", "0.5", "-z", "4", "-w", "1.5")
-        #expect(plan.model == .open(rate: 0.5) && plan.model.title == "open, 0.5 a second")
+        #expect(plan.model == .open(rate: 0.5) && plan.model.title == "open, 0.5 per second")
         #expect(plan.connections == 1000 && plan.order.configuration.limits.transfersPerHost == 1000)
         #expect(plan.warmUp == .milliseconds(1500))
         #expect(try benchPlan("-r", "50", "--connections", "7").connections == 7)
@@ -49,7 +49,7 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
         #expect(
             try benchPlan("-c", "5000", "--connections", "1000").title
                 == "closed, 5,000 at once, at most 1,000 of them on their way")
-        #expect(try benchPlan("-r", "5", "--connections", "8").title == "open, 5 a second")
+        #expect(try benchPlan("-r", "5", "--connections", "8").title == "open, 5 per second")
     }
 
     @Test func redirectsAndCompressionMayBeLeftOut() throws {

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func whatTheCacheAnswersIsCountedAndNotSent() async throws {
+    @Test func cacheHitsAreCountedAndNotSent() async throws {
         try await withLoopbackServer { server in
             server.handle("/fresh") { _ in LoopbackResponse(headers: ["Cache-Control": "max-age=60"], text: "a") }
             let report = try await report(server.baseURL + "/fresh", "-n", "200", "-c", "1", "--http-cache")

@@ -84,7 +84,7 @@ import Testing
         let lines = BenchBoard.lines(
             totals, windows, title: "closed, 64 at once", progress: "3.1 of 10 s", columns: 100)
         #expect(lines[0].hasPrefix("closed, 64 at once  ") && lines[0].hasSuffix("  3.1 of 10 s"))
-        #expect(lines[1].hasPrefix("rate     ████") && lines[1].hasSuffix("  1,000 a second"))
+        #expect(lines[1].hasPrefix("rate     ████") && lines[1].hasSuffix("  1,000 per second"))
         #expect(lines[2].hasPrefix("p99      ████") && lines[2].hasSuffix("  \(time(99))"))
         #expect(lines[3].hasPrefix("latency  p50 \(time(50))   p75 \(time(75)) ") && lines[3].hasSuffix("max 1.00 s"))
         #expect(lines[4] == "total    1,000 ok   12 failed   3 wrong bodies   100 kB/s")

@@ -42,7 +42,7 @@ import Testing
 
     private struct Unexpected: Error {}
 
-    @Test func itStartsWhenAllHaveJoined() {
+    @Test func theLoadStartsWhenAllHaveJoined() {
         var machine = machine()
         #expect(machine.looked([.nothing, .nothing], at: 0).word == "wait")
         #expect(machine.looked([beat("a"), .nothing], at: 1).word == "wait" && machine.joined == 1)
@@ -51,22 +51,22 @@ import Testing
         #expect(machine.token(0) == "c" && machine.token(1) == "b")
     }
 
-    @Test func thoseWhoDoNotComeAreNotWaitedFor() {
+    @Test func missingWorkersAreNotWaitedFor() {
         var machine = machine(3)
         let found = [beat("a"), .nothing, beat("c")]
         #expect(machine.looked(found, at: 60 * Self.second - 1).word == "wait")
         #expect(
-            machine.looked(found, at: 60 * Self.second).word == "fail: 2 of 3 workers have joined within 60 s")
+            machine.looked(found, at: 60 * Self.second).word == "fail: 2 of 3 workers joined within 60 s")
     }
 
-    @Test func aMessageThatIsNoneEndsTheWaiting() {
+    @Test func anInvalidMessageEndsTheWait() {
         var machine = machine()
         #expect(
             machine.looked([beat("a"), .damaged("its message is not valid")], at: 0).word
                 == "fail: worker 2: its message is not valid")
     }
 
-    @Test func resultsAreCollectedAndThenItEnds() throws {
+    @Test func theMachineEndsAfterTheLastResult() throws {
         var machine = try started()
         #expect(machine.looked([beat("0", 1), beat("1", 1)], at: 1).word == "wait")
         #expect(machine.looked([beat("0", 2, .done), beat("1", 2)], at: 2).word == "collect [0]")
@@ -79,7 +79,7 @@ import Testing
         #expect(BenchFigures(merging: machine.figures).totals.ok == 7)
     }
 
-    @Test func aWorkerThatDiesIsReportedWithWhatItHadSaid() throws {
+    @Test func aWorkerThatDiesIsReportedWithItsLastFigures() throws {
         var machine = try started()
         #expect(machine.looked([beat("0", 1, ok: 5), beat("1", 1)], at: 1).word == "wait")
         #expect(machine.looked([.nothing, beat("1", 2, .done)], at: 2).word == "collect [1]")
@@ -88,12 +88,13 @@ import Testing
         #expect(machine.members.map(\.outcome) == [.lost, .finished])
         let complaint = machine.members[0].complaint(number: 1)
         #expect(
-            complaint == "worker 1 (host:0) was lost: its messages have ended; the figures have 5 of its requests")
+            complaint
+                == "worker 1 (host:0) was lost: it stopped sending messages; the figures include 5 of its requests")
         #expect(BenchFigures(merging: machine.figures).totals.ok == 9)
     }
 
     /// Where Redis does not let its messages expire.
-    @Test func aWorkerThatSaysNothingNewIsLost() throws {
+    @Test func aWorkerThatSendsNothingNewIsLost() throws {
         var machine = try started(1)
         #expect(machine.looked([beat("0", 1)], at: Self.second).word == "wait")
         #expect(machine.looked([beat("0", 2)], at: 5 * Self.second).word == "wait")
@@ -102,7 +103,7 @@ import Testing
         #expect(machine.members.map(\.outcome) == [.lost])
     }
 
-    @Test func anotherAtItsPlaceAndAResultThatIsNoneAreLost() throws {
+    @Test func aReplacedWorkerAndAnInvalidResultAreLost() throws {
         var machine = try started(3)
         let found = [beat("x", 1), .damaged("its message is not valid"), beat("2", 1, .done)]
         #expect(machine.looked(found, at: 1).word == "collect [2]")
@@ -129,7 +130,7 @@ import Testing
         #expect(BenchFigures(merging: machine.figures).totals.ok == 16)
     }
 
-    @Test func onceItIsCancelledAllStopAndTheLastIsNotWaitedForForEver() throws {
+    @Test func afterACancelAllStopAndSlowWorkersAreLost() throws {
         var machine = try started()
         #expect(machine.cancelled(at: 0).word == "stop" && machine.cancelled(at: 1).word == "wait")
         #expect(machine.looked([beat("0", 1, .done), beat("1", 1)], at: 1).word == "collect [0]")

@@ -32,7 +32,7 @@ import Testing
         let open = (0..<3).map { rate.part(FleetShare(index: $0, count: 3)) }
         #expect(open.allSatisfy { $0.model == .open(rate: 900) } && open.map(\.connections) == [4, 3, 3])
         #expect(open[1].order.configuration.limits.transfersPerHost == 3)
-        #expect(open[1].title == "open, 900 a second, part 2 of 3")
+        #expect(open[1].title == "open, 900 per second, part 2 of 3")
     }
 
     /// Nothing that comes from Redis opens a file of the worker, or writes one.
@@ -40,14 +40,14 @@ import Testing
         ("data", "@/etc/passwd"), ("json", "/tmp/x"), ("html", "/tmp/x"), ("cacert", "/etc/passwd"), ("key", "/x"),
         ("schema", "/etc/passwd"), ("from-curl", "curl -d @/etc/passwd h"), ("plan", "/x"), ("cache-dir", "/tmp"),
         ("unix-socket", "/x"), ("join", "redis://r#n"), ("no-such-option", "1"),
-    ]) func anOrderHasNoOptionsThatNameFiles(name: String, value: String) throws {
+    ]) func anOrderHasNoPathsOfFiles(name: String, value: String) throws {
         var order = try FleetOrder(parsed("http://h/"))
         order.options.append(.init(name: name, value: value))
         let fault = #expect(throws: FleetError.self) { try order.plan(with: parsed()) }
         #expect(fault?.description.contains("'\(name)'") == true)
     }
 
-    @Test func valuesOfAnOrderAreCheckedLikeThoseOfACommandLine() throws {
+    @Test func theValuesOfAnOrderAreCheckedLikeAnyCommandLine() throws {
         for (name, value) in [("concurrency", "0"), ("rate", "nan"), ("duration", "-1"), ("header", "none")] {
             var order = try FleetOrder(parsed("http://h/"))
             order.options.append(.init(name: name, value: value))
@@ -64,21 +64,21 @@ import Testing
 
     @Test(arguments: [
         (["h", "--fleet", "r#n"], "--fleet: invalid Redis URL"),
-        (["h", "--fleet", "redis://u:canary@r/0"], "there is no #NAME"),
-        (["h", "--fleet", "redis://r#a b"], "--fleet: a name has 1 to 64 letters"),
+        (["h", "--fleet", "redis://u:canary@r/0"], "#NAME is missing"),
+        (["h", "--fleet", "redis://r#a b"], "--fleet: the name must consist of 1 to 64 letters"),
         (["h", "--fleet", "redis://r#n"], "--fleet requires --workers N"),
         (["h", "--fleet", "redis://r#n", "--workers", "0"], "--workers must be a whole number"),
         (["--fleet", "redis://r#n", "--workers", "2"], "--fleet requires the URL of a server"),
         (["h", "--fleet", "redis://r#n", "--workers", "9", "-c", "8"], "-c 8 is less than --workers 9"),
         (["h", "--fleet", "redis://r#n", "--workers", "9", "-r", "9", "-n", "5"], "-n 5 is less than --workers 9"),
-        (["h", "--fleet", "redis://r#n", "--workers", "2", "--cacert", "x"], "give it to each --join"),
+        (["h", "--fleet", "redis://r#n", "--workers", "2", "--cacert", "x"], "pass it to each --join"),
         (["h", "--fleet", "redis://r#n", "--workers", "2", "--compare", "urlsession"], "--compare cannot be combined"),
         (["h", "--fleet", "redis://r#n", "--workers", "2", "--from-curl", "curl h"], "--from-curl cannot be combined"),
         (["--join", "redis://r#n", "-c", "3"], "--join and --concurrency cannot be combined"),
         (["h", "--join", "redis://r#n"], "--join and a URL"),
         (["h", "--workers", "3"], "--workers requires --fleet"),
         (["h", "--plan", "x", "--fleet", "redis://r#n"], "--plan and --fleet cannot be combined"),
-    ]) func whatMakesNoSenseIsAUsageError(line: [String], message: String) throws {
+    ]) func senselessCombinationsAreUsageErrors(line: [String], message: String) throws {
         let end = try FerryProgram.run(["bench"] + line)
         #expect(end.code == 1 && end.output.contains(message), "\(end.output)")
         #expect(!end.output.contains("canary"))
@@ -94,7 +94,7 @@ import Testing
         #"{"version":1,"run":"a","phase":"started","workers":2}"#,
         #"{"version":1,"run":"a","phase":"running","workers":2}"#,
         #"{"version":1,"run":"a","phase":"joining","workers":2,"reason":"\#(String(repeating: "x", count: 5000))"}"#,
-    ]) func aStateThatIsNoneIsAnError(text: String) {
+    ]) func anInvalidStateIsAnError(text: String) {
         #expect(throws: FleetError.self) { try FleetState.reading(Array(text.utf8)) }
     }
 
@@ -146,7 +146,7 @@ import Testing
     }
 
     /// Each would overflow a sum or a figure of the report.
-    @Test(arguments: lies.indices) func figuresThatNobodyMeasuredAreRefused(index: Int) throws {
+    @Test(arguments: lies.indices) func impossibleFiguresAreRefused(index: Int) throws {
         var figures = FleetFigures(BenchFigures(BenchTotals(), date: Date(timeIntervalSince1970: 1e9)))
         figures.seconds = 10
         let honest = FleetResult(token: "t", figures: figures, wasInterrupted: false)
@@ -159,14 +159,14 @@ import Testing
         }
     }
 
-    @Test func whatIsTooLargeIsNotRead() {
+    @Test func tooLargeValuesAreNotRead() {
         #expect(throws: FleetError.self) { try FleetBeat.reading([UInt8](repeating: 0x20, count: 1 << 20 | 1)) }
         #expect(throws: FleetError.self) {
             try FleetMessage.bytes(String(repeating: "x", count: FleetMessage.mostBytes))
         }
     }
 
-    @Test func theRequestsOfAnOpenModelAreSharedOneByOne() {
+    @Test func theRequestsOfAnOpenModelAreDividedInTurn() {
         let load = 20
         let numbers = (0..<3).flatMap { worker in
             (0..<2).flatMap { loop in stride(from: loop * 3 + worker, to: load, by: 6) }
@@ -174,7 +174,7 @@ import Testing
         #expect(numbers.sorted() == Array(0..<load))
     }
 
-    @Test func windowsOfAllAreThoseOfTheCoarsest() {
+    @Test func mergedWindowsAreThoseOfTheCoarsestProcess() {
         func windows(_ ends: [Double], _ value: UInt64) -> [BenchWindow] {
             var start = 0.0
             return ends.map { end in
@@ -189,7 +189,7 @@ import Testing
         #expect(merged.map(\.end) == [0.21, 0.4] && BenchWindow.merged([[], []]).isEmpty)
     }
 
-    @Test func aPartThatIsMissingFailsTheLoadWhateverTheConditionsSay() throws {
+    @Test func aMissingPartFailsTheLoadWhateverTheConditions() throws {
         let verdict = BenchVerdict([try BenchThreshold("failed>99%")], baseline: nil)
         var report = madeReport()
         verdict.judge(&report)

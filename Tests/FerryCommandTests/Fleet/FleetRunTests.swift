@@ -88,15 +88,15 @@ private final class MemoryFleetStore: FleetStore {
         }
     }
 
-    @Test func thoseWhoDoNotComeEndItForAll() async throws {
+    @Test func missingWorkersEndTheFleetForAll() async throws {
         let coordinator = try coordinator(["http://127.0.0.1:1/", "-n", "9"], workers: 2, joinTime: .milliseconds(300))
         let worker = try worker()
         let end = Task { try await worker.perform() }
-        await #expect(throws: FleetError("1 of 2 workers have joined within 300 ms")) {
+        await #expect(throws: FleetError("1 of 2 workers joined within 300 ms")) {
             try await coordinator.perform()
         }
         let fault = await #expect(throws: FleetStop.self) { try await end.value }
-        #expect(fault?.description == "the coordinator has ended the run: 1 of 2 workers have joined within 300 ms")
+        #expect(fault?.description == "the coordinator has ended the run: 1 of 2 workers joined within 300 ms")
         #expect(store.keys == [keys.state], "what says so expires")
     }
 
@@ -109,7 +109,7 @@ private final class MemoryFleetStore: FleetStore {
         await #expect(throws: FleetError("the fleet has already started")) { try await worker().perform() }
         (state.phase, state.start) = (.joining, nil)
         try await set(state)
-        await #expect(throws: FleetError("the coordinator's order is gone")) { try await worker().perform() }
+        await #expect(throws: FleetError("the coordinator's order is missing")) { try await worker().perform() }
         _ = try await store.set(
             keys.order("a"), to: Array("{}".utf8), expiringAfter: .seconds(60), onlyIfAbsent: false)
         await #expect(throws: FleetError("the coordinator's order is not valid")) { try await worker().perform() }
@@ -121,7 +121,8 @@ private final class MemoryFleetStore: FleetStore {
     }
 
     /// The times that a worker will not wait for, and those that are long over.
-    @Test(arguments: [UInt64(0), 5_000_000_000_000, .max]) func aStartAtNoTimeIsAnError(start: UInt64) async throws {
+    @Test(arguments: [UInt64(0), 5_000_000_000_000, .max])
+    func anImpossibleStartTimeIsAnError(start: UInt64) async throws {
         let order = try FleetOrder(parsed(["http://127.0.0.1:1/", "-n", "1"]))
         _ = try await store.set(
             keys.order("a"), to: try FleetMessage.bytes(order), expiringAfter: .seconds(60), onlyIfAbsent: false)
@@ -201,7 +202,7 @@ private final class MemoryFleetStore: FleetStore {
 
     @Test func twoCoordinatorsDoNotShareAName() async throws {
         try await set(FleetState(run: "a", workers: 2))
-        await #expect(throws: FleetError("another coordinator uses this name, or did until less than 10 s ago")) {
+        await #expect(throws: FleetError("another coordinator uses this name, or used it less than 10 s ago")) {
             try await coordinator(["http://127.0.0.1:1/"], workers: 2).perform()
         }
     }

@@ -22,7 +22,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test func byPriorKnowledgeAnExchangeIsRefused() async throws {
+    @Test func anExchangeWithPriorKnowledgeIsRefused() async throws {
         var configuration = NetworkConfiguration()
         (configuration.engine, configuration.http2) = (.automatic, .priorKnowledge)
         let agent = NetworkAgent(configuration: configuration)

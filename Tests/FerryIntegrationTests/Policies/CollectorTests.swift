@@ -36,7 +36,7 @@ import Testing
     private static var hasModules: Bool { FileManager.default.fileExists(atPath: modules + "/opentelemetry") }
 
     @Test(.enabled(if: hasModules, "make test-integration fetches opentelemetry-proto from PyPI"))
-    func spansAndHistogramsAreWhatTheMessagesMayHold() async throws {
+    func spansAndHistogramsAreValidMessages() async throws {
         let (process, ports) = try ServerProcess.start(ports: 1) { folder, ports in
             let script = try String(contentsOfFile: ServerProcess.script("collector.py"), encoding: .utf8)
             try folder.write(script, to: "collector.py")

@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test(arguments: codings) func whatLiesInMemoryComesOutAsItWas(coding: RequestBody.Coding) async throws {
+    @Test(arguments: codings) func bodiesInMemoryAreDecodedToTheOriginal(coding: RequestBody.Coding) async throws {
         try await withAgent { server, agent in
             let bytes = Self.sample(200_000)
             let bodies: [(RequestBody, [UInt8], String?)] = [
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test(arguments: codings) func whatIsReadAsItIsSentComesOutAsItWas(coding: RequestBody.Coding) async throws {
+    @Test(arguments: codings) func streamedBodiesAreDecodedToTheOriginal(coding: RequestBody.Coding) async throws {
         try await withAgent { server, agent in
             let bytes = Self.sample(5_000_000)
             let file = try TemporaryFile(bytes)
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func aFieldThatSaysAnotherCodingIsRefusedBeforeAnythingIsSent() async throws {
+    @Test func anotherContentEncodingFieldIsRefusedBeforeSending() async throws {
         try await withAgent { server, agent in
             var put = Put("/upload", .string("a").compressed(.zstd))
             put.headers = ["content-encoding": "gzip"]
@@ -194,7 +194,7 @@ import Testing
     }
 
     /// What cannot be compressed has to be held as it is.
-    @Test(arguments: codings) func noMoreIsReadThanIsTaken(coding: RequestBody.Coding) async throws {
+    @Test(arguments: codings) func theSourceIsReadOnlyAsFastAsTheSocketTakes(coding: RequestBody.Coding) async throws {
         let endless = Endless()
         let source = CompressingSource(endless, coding)
         let (resumes, continuation) = AsyncStream.makeStream(of: Void.self)
@@ -218,7 +218,7 @@ import Testing
         #expect(isClosed && end.isFailed)
     }
 
-    @Test func whatIsCompressedIsNotRecordedAsNobodyCanMaskIt() async throws {
+    @Test func compressedBodiesAreNotRecordedBecauseTheyCannotBeMasked() async throws {
         let recorder = Recorder()
         try await withAgent {
             $0.recorder = recorder
@@ -234,7 +234,7 @@ import Testing
         }
     }
 
-    @Test func theCacheTellsCodingsApart() async throws {
+    @Test func theCacheSeparatesCodings() async throws {
         try await withAgent {
             $0.cache = CacheConfiguration { MemoryCacheStorage(maxBytes: 1 << 20) }
         } _: { server, agent in

@@ -32,7 +32,7 @@ import Testing
         return (text[..<end.lowerBound].split(separator: "\r\n"), String(text[end.upperBound...]))
     }
 
-    @Test(arguments: ["stream", "bytes", "file", "form"]) func theyFollowTheLastChunk(kind: String) async throws {
+    @Test(arguments: ["stream", "bytes", "file", "form"]) func trailersFollowTheLastChunk(kind: String) async throws {
         let file = try TemporaryFile(Array("abcde".utf8))
         var form = Multipart()
         form.append("a", "b")
@@ -51,7 +51,7 @@ import Testing
         #expect(rest.contains(kind == "form" ? "form-data" : "de"))
     }
 
-    @Test func theyAreAskedForBehindTheLastByte() async throws {
+    @Test func trailersAreRequestedAfterTheLastByte() async throws {
         let given = Tally()
         let body = RequestBody.stream {
             AsyncStream<[UInt8]> { continuation in
@@ -65,14 +65,14 @@ import Testing
         #expect(try await sent(body).hasSuffix("0\r\nX-Sum: 2\r\n\r\n"))
     }
 
-    @Test func theyMayBeLeftOut() async throws {
+    @Test func announcedTrailersMayBeOmitted() async throws {
         let body = RequestBody.bytes([0x61]).withTrailers(["X-Sum"]) { Headers() }
         #expect(try await sent(body).hasSuffix("a\r\n0\r\n\r\n"))
         let none = RequestBody.bytes([0x61]).withTrailers([]) { ["X-Sum": "1"] }
         #expect(none.trailerNames.isEmpty)
     }
 
-    @Test func anAdapterMaySetABodyWithThem() async throws {
+    @Test func anAdapterMaySetABodyWithTrailers() async throws {
         struct Summing: RequestAdapter {
             func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws {
                 request.body = RequestBody.bytes([0x62]).withTrailers(["X-Sum"]) { ["X-Sum": "1"] }
@@ -90,7 +90,7 @@ import Testing
         "Content-Length", "transfer-encoding", "Host", "Authorization", "Cookie", "Set-Cookie", "Trailer", "TE",
         "Content-Type", "Content-Encoding", "Cache-Control", "Range", "If-Match", "Expect", "Connection", "Upgrade",
         "Idempotency-Key", "", "a b", "X:", "X\r\nY", "Ä",
-    ]) func whatDecidesOverTheRequestIsNoTrailer(name: String) async throws {
+    ]) func fieldsForFramingAndRoutingCannotBeTrailers(name: String) async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         let body = RequestBody.bytes([1]).withTrailers(["X-Sum", name]) { Headers() }
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Wrong.allCases) func wrongOnesBreakTheRequestOff(wrong: Wrong) async throws {
+    @Test(arguments: Wrong.allCases) func wrongTrailersAbortTheRequest(wrong: Wrong) async throws {
         let server = try LoopbackServer()
         server.script(path: "/x", [.expectBody, .send(answer("no"))])
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
@@ -129,7 +129,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test func aRunThatEndsDoesNotWaitForThem() async throws {
+    @Test func aRunThatEndsDoesNotWaitForTrailers() async throws {
         let server = try LoopbackServer()
         server.script(path: "/x", [.expectBytes(5), .mark("there"), .expectClose])
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
@@ -149,7 +149,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test func overHTTP2ByPriorKnowledgeTheyAreRefused() async throws {
+    @Test func trailersWithPriorKnowledgeAreRefused() async throws {
         let server = try LoopbackServer()
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         configuration.http2 = .priorKnowledge

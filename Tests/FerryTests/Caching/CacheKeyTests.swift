@@ -145,7 +145,7 @@ import Testing
         #expect(try await share(german, german))
     }
 
-    @Test("R104: credentials always distinguish requests") func credentialsAlwaysTellThemApart() async throws {
+    @Test("R104: credentials always distinguish requests") func credentialsAlwaysSeparateEntries() async throws {
         let kinds: [(Kept, Kept)] = [
             (Kept(authorization: .basic("a", "1")), Kept(authorization: .basic("b", "1"))),
             (Kept(authorization: .bearer("a")), Kept(authorization: .bearer("b"))),

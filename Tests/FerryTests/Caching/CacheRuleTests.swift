@@ -22,7 +22,7 @@ import Testing
         return refusals.keys.first
     }
 
-    @Test("R104: responses that must not be stored are not") func whatMustNotBeStoredIsNot() async throws {
+    @Test("R104: responses that must not be stored are not") func responsesThatMustNotBeStoredAreNot() async throws {
         #expect(try await refusal(["Cache-Control": "no-store"]) == .noStore)
         #expect(try await refusal(["Cache-Control": "max-age=5, NO-STORE "]) == .noStore)
         #expect(try await refusal([:], Kept(headers: ["Cache-Control": "no-store"])) == .noStore)
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test("R104: one user's entries are never served to others") func usersEntriesNeverAnswerOthers() async throws {
+    @Test("R104: one user's entries are never served to others") func entriesOfOneUserNeverServeOthers() async throws {
         let stub = StubTransport { request in
             .response(headers: ["Vary": "Authorization"], body: "of \(request.headers["Authorization"] ?? "nobody")")
         }

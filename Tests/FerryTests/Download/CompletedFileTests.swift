@@ -20,7 +20,7 @@ import Testing
         server.requests.map { $0.headers["If-None-Match"] }
     }
 
-    @Test(arguments: [1, 4]) func nothingIsLoadedTwice(segments: Int) async throws {
+    @Test(arguments: [1, 4]) func nothingIsDownloadedTwice(segments: Int) async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             let options = skipping { ($0.segments, $0.minimumSegmentSize) = (segments, 1000) }
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func withoutTheOptionNothingIsAskedNorNoted() async throws {
+    @Test func withoutTheOptionNothingIsCheckedOrRecorded() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             for options in [DownloadOptions(), DownloadOptions(), skipping()] {
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func aFileThatTheServerHasChangedIsLoaded() async throws {
+    @Test func aFileThatTheServerHasChangedIsDownloaded() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             for (tag, body) in [("\"1\"", "one"), ("\"2\"", "two")] {
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func aFileThatWasChangedHereIsLoaded() async throws {
+    @Test func aFileThatWasChangedLocallyIsDownloaded() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             let load = { try await agent.download(Get("/bytes/10"), to: .directory(folder.path), options: skipping()) }
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func aFileThatTheServerNamesIsFoundByThatName() async throws {
+    @Test func aFileNamedByTheServerIsFoundAgain() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             for isUnchanged in [false, true] {
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func aDateIsAValidatorToo() async throws {
+    @Test func aLastModifiedDateIsAValidator() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             let modified = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func a304OfAnotherVersionIsNotBelieved() async throws {
+    @Test func a304WithAnotherETagIsIgnored() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             server.answerOnce("/f", "200 OK", "ETag: \"1\"", "Content-Length: 3", body: "one")
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func a304ThatNobodyAskedForIsNoFile() async throws {
+    @Test func anUnexpected304IsNotACompleteFile() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             server.answerOnce("/f", "304 Not Modified", "ETag: \"1\"", body: "")
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func aFileThatIsNotWhatIsWantedIsLoaded() async throws {
+    @Test func aFileThatDoesNotMatchIsDownloaded() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             let target = DownloadTarget.file(folder.file("f"))
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func aPartIsGoneOnWith() async throws {
+    @Test func aPartialFileIsResumed() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             let target = DownloadTarget.file(folder.file("f"))
@@ -174,7 +174,7 @@ import Testing
     }
 
     @Test(arguments: ["", "{", "{\"version\": 2}", "[1]", String(repeating: "x", count: 3_000)])
-    func anAttributeThatCannotBeReadSaysNothing(text: String) async throws {
+    func anInvalidAttributeIsIgnored(text: String) async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
             let target = DownloadTarget.file(folder.file("f"))

@@ -126,4 +126,45 @@ import Testing
             #expect(front.contains("<doc:\(name)>") || front.contains("``/\(name)``"), "\(name)")
         }
     }
+
+    // MARK: The container
+
+    /// The two stages of the Dockerfile, as words.
+    private static func stages() throws -> (build: Set<String>, run: Set<String>) {
+        let page = try String(contentsOfFile: articles + "/GettingStarted.md", encoding: .utf8)
+        let file = try #require(page.split(separator: "```").first { $0.contains("\nFROM ") })
+        let stages = file.split(separator: "FROM ").map { Set($0.split { " \n\\".contains($0) }.map(String.init)) }
+        try #require(stages.count >= 2)
+        return (stages[stages.count - 2], stages[stages.count - 1])
+    }
+
+    @Test func theContainerBuildsWithThePackagesThatSetupInstalls() throws {
+        let setup = try String(contentsOfFile: Self.root + "/.ci/setup", encoding: .utf8)
+        let list = try #require(setup.firstMatch(of: #/\npackages=\(([^)]*)\)/#)).1
+        let packages = Set(list.split { " \n".contains($0) }.map(String.init))
+        let named = try Self.stages().build
+        // Only FerryRedis needs hiredis.
+        #expect(packages.count > 8 && packages.subtracting(named) == ["libhiredis-dev"])
+    }
+
+    /// Debian 12 names most of these packages after the library and its version.
+    @Test func theContainerRunsWithTheLibrariesThatThisProcessHasLoaded() throws {
+        let system = try String(contentsOfFile: "/etc/os-release", encoding: .utf8)
+        if !system.contains("VERSION_ID=\"12\"") || !system.contains("ID=debian") { return }
+        let file = try #require(FileHandle(forReadingAtPath: "/proc/self/maps"))
+        let maps = String(decoding: try file.readToEnd() ?? Data(), as: UTF8.self)
+        let (words, packages) = (maps.split { " \n".contains($0) }, try Self.stages().run)
+        let others = ["z": "zlib1g", "brotlidec": "libbrotli1", "brotlienc": "libbrotli1", "crypto": "libssl3"]
+        for name in [
+            "curl", "uv", "simdjson", "re2", "sqlite3", "z", "brotlidec", "brotlienc", "zstd", "ssl", "crypto",
+            "stdc++",
+        ] {
+            let library = "lib\(name)"
+            let path = try #require(words.first { $0.contains("/\(library).so.") }, "\(library)")
+            // The first number of a file's version is the whole version of the link that programs use.
+            let version = try #require(path.split(separator: ".so.").last?.split(separator: ".").first)
+            let package = library + (library.last?.isNumber == true ? "-" : "") + version
+            #expect(packages.contains(others[name] ?? package), "\(path)")
+        }
+    }
 }

@@ -54,7 +54,7 @@ import Testing
         return page.status
     }
 
-    @Test func linesAreWrittenAndReadAtOnce() async throws {
+    @Test func linesAreWrittenWhileOthersAreRead() async throws {
         try await withLoopbackServer { server in
             server.handle("/translations") { LoopbackResponse(body: Array($0.text.uppercased().utf8)) }
             let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func hintsComeBeforeThePage() async throws {
+    @Test func earlyHintsArriveBeforeThePage() async throws {
         try await withLoopbackServer { server in
             server.script(
                 path: "/page",

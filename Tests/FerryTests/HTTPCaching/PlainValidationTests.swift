@@ -42,7 +42,7 @@ import Testing
         #expect(Renewal(of: old, by: new)?.changes.count == changes, "\(fields)")
     }
 
-    @Test func aDateThatExpiresIsWrittenOverToo() throws {
+    @Test func theExpiresFieldIsOverwrittenToo() throws {
         let old = try stored([("Expires", Self.usual)])
         let new = try result(304, [("Date", Self.later), ("Expires", Self.later)])
         let renewal = try #require(Renewal(of: old, by: new))
@@ -52,7 +52,7 @@ import Testing
         #expect(try Renewal(of: old, by: result(304, [("Date", Self.later), ("Expires", "0")])) == nil)
     }
 
-    @Test func whatIsNotPlainIsUpdatedFieldByField() throws {
+    @Test func otherChangesAreMadeFieldByField() throws {
         for more in [[("X-A", "2")], [("Cache-Control", "no-cache=\"x-a\"")], [("Cache-Control", "private=\"x-a\"")]] {
             let old = try stored(more)
             #expect(!Renewal.applies(to: old, ResponseDirectives(Headers(old))), "\(more)")
@@ -64,7 +64,7 @@ import Testing
     }
 
     /// The body is that of the first, which may be gone.
-    @Test func aRenewedResultOutlivesWhatItIsMadeOf() throws {
+    @Test func aRenewedResultOutlivesItsSources() throws {
         func renewed() throws -> TransferResult {
             var last = try stored()
             for hour in 10..<20 {
@@ -83,7 +83,7 @@ import Testing
         #expect(TransferResult(revising: last, missing) == nil)
     }
 
-    @Test func theUsualFormOfADateIsReadAsTheOthers() {
+    @Test func theUsualFormOfADateIsParsedLikeTheOthers() {
         for seconds in stride(from: -60_000_000_000, through: 250_000_000_000 as Int64, by: 7_654_321_987) {
             let date = HTTPDate(secondsSince1970: seconds)
             let text = date.description
@@ -121,7 +121,7 @@ import Testing
 
     /// Runs that are started go the long way.
     @Test(arguments: answers.indices, ["max-age=60", "no-cache", "max-age=5, stale-if-error=60"])
-    func itComesToTheSameAsAnExchange(index: Int, control: String) async throws {
+    func theFastPathHasTheSameResultAsAnExchange(index: Int, control: String) async throws {
         var seen: [String] = []
         for isPlain in [true, false] {
             let bench = CacheBench()
@@ -164,7 +164,7 @@ import Testing
         #expect(seen[0] == seen[1])
     }
 
-    @Test func theDateIsRenewedAndTheBodyIsTheSame() async throws {
+    @Test func theDateIsRenewedAndTheBodyIsShared() async throws {
         let stub = StubTransport { request in
             let isFirst = request.headers["If-None-Match"] == nil
             return .response(status: isFirst ? 200 : 304, headers: dated(), body: isFirst ? "answer" : "")
@@ -205,7 +205,7 @@ import Testing
     // MARK: What comes between
 
     /// The server has changed meanwhile, and another run has its new response already.
-    @Test(arguments: [true, false]) func anOlder304TakesNoNewerResponsesPlace(isPlain: Bool) async throws {
+    @Test(arguments: [true, false]) func anOlder304DoesNotReplaceANewerResponse(isPlain: Bool) async throws {
         let stub = StubTransport { request in
             switch request.number {
             case 1: .response(headers: dated(), body: "answer 1")
@@ -227,7 +227,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test func aResponseThatWasAskedForEarlierTakesNoLatersPlace() async throws {
+    @Test func anOlderResponseDoesNotReplaceANewerOne() async throws {
         let stub = StubTransport { request in
             request.number == 1 ? .hold : .response(headers: dated(), body: "answer \(request.number)")
         }
@@ -250,7 +250,7 @@ import Testing
     }
 
     /// What others wait for.
-    @Test func aCancelInTheMiddleLetsTheOthersGoOn() async throws {
+    @Test func aCancelOfOneRunLetsTheOthersContinue() async throws {
         let stub = StubTransport { request in
             if request.number == 2 { return .hold }
             let isFirst = request.headers["If-None-Match"] == nil
@@ -271,7 +271,7 @@ import Testing
     }
 
     /// A run that retries leaves nobody waiting for its pauses.
-    @Test func aFailureLetsTheOthersGoOnBeforeItIsRetried() async throws {
+    @Test func otherRunsContinueBeforeAFailureIsRetried() async throws {
         let stub = StubTransport { request in
             switch request.number {
             case 1: .response(headers: dated(), body: "answer")
@@ -294,7 +294,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test(arguments: [503, 0]) func aStaleResponseStandsInForAFailure(status: Int) async throws {
+    @Test(arguments: [503, 0]) func aStaleResponseReplacesAFailure(status: Int) async throws {
         let stub = StubTransport { request in
             if request.number == 1 {
                 return .response(headers: dated(["Cache-Control": "max-age=60, stale-if-error=60"]), body: "answer")
@@ -312,7 +312,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test func whatIsNo304GoesOnAsAnExchange() async throws {
+    @Test func anyOtherResponseContinuesAsAnExchange() async throws {
         let stub = StubTransport { request in
             switch request.number {
             case 1: .response(headers: dated(), body: "answer 1")

@@ -204,7 +204,7 @@ import Testing
         #expect(part("bytes=0-1", "Sun, 06 Nov 1994 08:49:37 GMT") == .whole)
     }
 
-    @Test func aDateIsAConditionWhereItIsStrong() {
+    @Test func aStrongDateIsUsedAsACondition() {
         let (modified, later) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:38 GMT")
         func part(_ condition: String, _ stored: Headers) -> RangeRules.Part {
             RangeRules.part(["Range": "bytes=0-1", "If-Range": condition], of: 10, stored)

@@ -29,7 +29,7 @@ import Testing
         func didStop(_ run: RunInfo, _ outcome: RunOutcome) { note("\(outcome)") }
     }
 
-    @Test func anObserverIsToldBeforeTheResponseComes() async throws {
+    @Test func anObserverIsCalledBeforeTheResponseArrives() async throws {
         try await withExchanges { agent, server in
             // The response waits for what the observer does.
             server.script(path: "/x", [.send(Self.hint), .wait("told"), .send(Self.ok), .serve])
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func itIsToldOfRunsOfEveryKind() async throws {
+    @Test func runsOfEveryKindReportInformationalResponses() async throws {
         let watcher = Watcher()
         try await withExchanges({
             $0.observers = [watcher]
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func aStreamIsToldThroughAClosure() async throws {
+    @Test func aStreamReportsInformationalResponsesToAClosure() async throws {
         try await withExchanges { agent, server in
             server.script(path: "/x", [.send(Self.hint), .wait("told"), .send(Self.ok), .serve])
             let statuses = Mutex<[Int]>([])
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func anExchangeIsToldWhileItsBodyIsWritten() async throws {
+    @Test func anExchangeReportsInformationalResponsesWhileItsBodyIsWritten() async throws {
         try await withExchanges { agent, server in
             server.script(path: "/x", [.send(Self.hint), .expectBody, .send(Self.ok), .serve])
             let (hints, hint) = AsyncStream<Int>.makeStream()
@@ -101,7 +101,7 @@ import Testing
 
     // MARK: Hostile servers
 
-    @Test func aFloodIsToldOnlySoFar() async throws {
+    @Test func aFloodOfInformationalResponsesIsReportedUpToTheLimit() async throws {
         let watcher = Watcher()
         try await withExchanges({ $0.observers = [watcher] }) { agent, server in
             server.script(path: "/x", [.repeating(Self.hint, times: 100_000), .send(Self.ok)])
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func largeOnesAreAFault() async throws {
+    @Test func tooLargeInformationalResponsesAreAnError() async throws {
         let watcher = Watcher()
         try await withExchanges({ $0.observers = [watcher] }) { agent, server in
             let large = "HTTP/1.1 103 Early Hints\r\nLink: " + String(repeating: "a", count: 60_000) + "\r\n\r\n"
@@ -125,7 +125,7 @@ import Testing
     @Test(arguments: [
         "HTTP/1.1 103 Early\r\nno colon\r\n\r\n", "HTTP/1.1 103 Early\r\nX: a\u{0}b\r\n\r\n", "HTTP/1.1 103\n\n",
         "HTTP/1.1 103 Early\r\nX: 1\r\n",
-    ]) func brokenOnesAreNotTold(head: String) async throws {
+    ]) func brokenInformationalResponsesAreNotReported(head: String) async throws {
         let watcher = Watcher()
         try await withExchanges({ $0.observers = [watcher] }) { agent, server in
             server.script(path: "/x", [.send(head), .close])

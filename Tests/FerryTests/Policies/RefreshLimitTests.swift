@@ -40,7 +40,7 @@ import Testing
         #expect(next == .giveUp)
     }
 
-    @Test func aRefreshThatHelpedWhoStartedItDoesNotCount() {
+    @Test func aRefreshThatHelpedItsStarterDoesNotCount() {
         var machine = RefreshMachine(RefreshLimit(maxRefreshes: 1))
         for number in UInt64(1)...20 {
             let action = unauthorized(&machine, number, generation: number - 1)
@@ -58,7 +58,7 @@ import Testing
         #expect(next == .giveUp)
     }
 
-    @Test func whatRefusesANewTokenDoesNotReplaceItWhileOthersAcceptIt() {
+    @Test func aResourceThatRefusesAnAcceptedTokenDoesNotReplaceIt() {
         var machine = RefreshMachine(RefreshLimit(maxRefreshes: .max))
         let first = refreshInVain(&machine, at: 0, by: 7)
         machine.accepted(generation: 1, after: nil, now: Self.start + .seconds(1))
@@ -75,7 +75,7 @@ import Testing
         #expect(later == .startRefresh(4))
     }
 
-    @Test func oneThatCannotBeSentAgainStartsTheRefreshAndDoesNotWait() {
+    @Test func aRunThatCannotBeSentAgainStartsTheRefreshAndDoesNotWait() {
         var machine = RefreshMachine()
         var actions = [UInt64(1), 2].map {
             machine.unauthorized($0, generation: 0, wasReplayed: false, isRefresh: false, waits: false)
@@ -86,7 +86,7 @@ import Testing
         #expect(actions == [.wait] && same(released, [3: .send(generation: 1)]))
     }
 
-    @Test func aTokenThatNeverWasIsFetchedWithoutALimit() {
+    @Test func theFirstTokenIsFetchedWithoutALimit() {
         var machine = RefreshMachine(RefreshLimit(maxRefreshes: 0))
         for number in UInt64(1)...5 {
             let actions = [machine.missing(1), machine.missing(2)]
@@ -98,7 +98,7 @@ import Testing
 
     /// Any order of events: no run is kept twice or forgotten, and there is one refresh at a time.
     @Test(arguments: 0..<200)
-    func anyOrderOfEventsEndsWithEverybodyServed(_ seed: UInt64) {
+    func everyOrderOfEventsEndsWithAnActionForEveryRun(_ seed: UInt64) {
         var generator = SplitMix(state: seed)
         var machine = RefreshMachine(RefreshLimit(maxRefreshes: .max))
         var kept: Set<UInt64> = []
@@ -151,7 +151,7 @@ import Testing
         take(machine.shutDown())
     }
 
-    @Test func whileATokenThatIsStillGoodIsReplacedRunsGoOnWithIt() {
+    @Test func runsContinueWithAValidTokenWhileItIsReplaced() {
         var machine = RefreshMachine()
         let actions = [
             machine.expiring(1, isOver: false), machine.starting(2, isRefresh: false),
@@ -162,7 +162,7 @@ import Testing
         #expect(same(released, [3: .send(generation: 1), 4: .replay(generation: 1)]))
     }
 
-    @Test func whereAnEarlyRefreshFailsTheNextRefusalStartsAnother() {
+    @Test func afterAFailedEarlyRefreshTheNextRefusalStartsAnother() {
         var machine = RefreshMachine()
         _ = machine.expiring(1, isOver: false)
         #expect(machine.refreshFailed(1).isEmpty && machine.generation == 0)
@@ -170,7 +170,7 @@ import Testing
         #expect(action == .startRefresh(2))
     }
 
-    @Test func earlyRefreshesThatFailLeaveTheLimitToOthersAndKeepTheirDistance() {
+    @Test func failedEarlyRefreshesDoNotCountAndKeepTheirDistance() {
         var machine = RefreshMachine(RefreshLimit(maxRefreshes: 1, window: .seconds(60)))
         let now = ContinuousClock.now
         let first = machine.expiring(1, isOver: false, now: now)
@@ -201,7 +201,7 @@ import Testing
         #expect(next == [.startRefresh(4), .send(generation: 3)])
     }
 
-    @Test func aTokenThatLastsIsNotYetOneThatIsAccepted() {
+    @Test func aTokenThatLastsMayStillBeRefused() {
         var machine = RefreshMachine(RefreshLimit(maxRefreshes: 2, window: .seconds(60)))
         for number in UInt64(1)...2 {
             let action = unauthorized(&machine, number, generation: number - 1)
@@ -213,14 +213,14 @@ import Testing
         #expect(third == .giveUp)
     }
 
-    @Test func anExpiredTokenIsReplacedWhereNoRefusedOneIs() {
+    @Test func anExpiredTokenIsRefreshedEvenIfRefusedOnesAreNot() {
         var machine = RefreshMachine(RefreshLimit(maxRefreshes: 0))
         let refused = unauthorized(&machine, 1)
         let expired = machine.expiring(2, isOver: true)
         #expect([refused, expired] == [.giveUp, .startRefresh(1)])
     }
 
-    @Test func refusalsOfOneKindDoNotCountForTheOther() {
+    @Test func eachKindOfRefreshHasItsOwnLimit() {
         var machine = RefreshMachine(RefreshLimit(maxRefreshes: 1, window: .seconds(60)))
         let now = ContinuousClock.now
         let refused = machine.unauthorized(1, generation: 0, wasReplayed: false, isRefresh: false, now: now)
@@ -229,7 +229,7 @@ import Testing
         #expect([refused, expired] == [.startRefresh(1), .startRefresh(2)])
     }
 
-    @Test func oldNewsDoesNotWaitForTheSuccessorOfATokenThatIsGood() {
+    @Test func anOutdated401DoesNotWaitForAnEarlyRefresh() {
         var machine = RefreshMachine()
         _ = unauthorized(&machine, 1)
         _ = machine.refreshed(1)

@@ -125,7 +125,7 @@ import Testing
         #expect(fetches.withLock { $0 } == 1)
     }
 
-    @Test func oneThatLastsAndIsRefusedAllTheSameIsReplacedWithinTheLimit() async throws {
+    @Test func aRefusedTokenThatHasNotExpiredIsReplacedWithinTheLimit() async throws {
         let fetches = Mutex(0)
         let authenticator = Expiring(token: token("first", in: 3600)) { [self] in
             fetches.withLock { $0 += 1 }
@@ -141,7 +141,7 @@ import Testing
         #expect(fetches.withLock { $0 } == 2)
     }
 
-    @Test func whatARefreshStoresIsStoredBeforeTheShutdownIsOver() async throws {
+    @Test func aRefreshedEntryIsStoredBeforeTheShutdownEnds() async throws {
         let gate = Gate()
         let isStored = Flag()
         let isOver = Flag()

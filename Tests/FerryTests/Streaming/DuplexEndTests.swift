@@ -17,7 +17,7 @@ import Testing
 
     // MARK: By the closure
 
-    @Test func aBodyThatWasNotFinishedIsNeverWhole() async throws {
+    @Test func anUnfinishedBodyNeverLooksComplete() async throws {
         try await withExchanges { agent, server in
             server.script(path: "/x", [.expectBody, .mark("whole"), .send(answer("no"))])
             let isWhole = Atomic(false)
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test func theDeadlineEndsAReaderThatRests() async throws {
+    @Test func theDeadlineEndsAnIdleReader() async throws {
         try await withExchanges { agent, server in
             server.script(
                 path: "/much",
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test func silenceOnBothSidesIsATimeout() async throws {
+    @Test func silenceInBothDirectionsIsATimeout() async throws {
         try await withExchanges({ $0.timeouts.idle = .milliseconds(200) }) { agent, server in
             server.script(
                 path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")])
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    @Test func theShutdownEndsIt() async throws {
+    @Test func theShutdownEndsTheExchange() async throws {
         try await withExchanges { agent, server in
             server.script(path: "/silent", [.mark("there"), .wait("over"), .expectClose])
             async let ended = failure {

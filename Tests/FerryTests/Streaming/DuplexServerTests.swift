@@ -8,8 +8,7 @@ import Testing
     private static let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     private static let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: 1\r\n\r\n"
 
-    @Test(arguments: [whole, chunked]) func theEndOfTheResponseIsSeenWhileTheRequestGoesOn(answer: String) async throws
-    {
+    @Test(arguments: [whole, chunked]) func theReaderSeesTheEndWhileTheWriterContinues(answer: String) async throws {
         try await withExchanges { agent, server in
             server.script(path: "/x", [.expectBytes(3), .send(answer), .wait("go"), .close])
             let error = await failure {
@@ -40,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func aServerThatReadsOnBehindItsResponseGetsAll() async throws {
+    @Test func aServerThatReadsAfterItsResponseGetsTheWholeBody() async throws {
         try await withExchanges { agent, server in
             server.script(path: "/x", [.send(Self.whole), .expectBody, .mark("whole"), .serve])
             try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
@@ -77,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func aLargeRefusalStopsTheWriterThoughNobodyReadsIt() async throws {
+    @Test func aLargeErrorResponseStopsTheWriterEvenIfNobodyReadsIt() async throws {
         try await withExchanges { agent, server in
             server.script(
                 path: "/x",
@@ -131,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func aResponseThatIsCutShortIsAFault() async throws {
+    @Test func aTruncatedResponseIsAnError() async throws {
         try await withExchanges { agent, server in
             server.script(
                 path: "/x", [.expectBytes(8), .send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), .close])
@@ -145,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func noConnectionFailsBothSides() async throws {
+    @Test func aFailedConnectFailsBothSides() async throws {
         let server = try LoopbackServer()
         server.stop()
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
@@ -162,7 +161,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test func aCodingThatIsCutShortIsAFault() async throws {
+    @Test func aTruncatedEncodedBodyIsAnError() async throws {
         try await withExchanges { agent, server in
             let head: [UInt8] = Array("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 13\r\n\r\n".utf8)
             // The beginning of «hello», and the response is whole without the rest.

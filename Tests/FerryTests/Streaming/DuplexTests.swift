@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3))) struct DuplexTests {
     static let echo = HTTPRequest(.post, "/echo/body")
 
-    @Test func whatIsWrittenComesBackPieceByPiece() async throws {
+    @Test func writtenPiecesComeBackOneByOne() async throws {
         try await withExchanges { agent, _ in
             let lines = try await agent.exchange(Self.echo) { response, body in
                 var lines: [String] = []
@@ -31,7 +31,7 @@ import Testing
     }
 
     /// `make test` plays 64 MB of it, in `make test-long` it is 1 GB.
-    @Test func anyAmountGoesBothWaysInEightMegabytes() async throws {
+    @Test func anyAmountFlowsBothWaysInEightMegabytesOfMemory() async throws {
         let size = LongTests.count(1_000_000_000, share: 64_000_000)
         let server = try LoopbackServer(.quiet)
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func aStubAnswersWhenTheBodyIsThere() async throws {
+    @Test func aStubRespondsWhenTheBodyIsComplete() async throws {
         let agent = NetworkAgent(
             configuration: .test,
             stub: StubTransport { .response(status: 200, body: "\($0.body.count) bytes") })
@@ -192,7 +192,7 @@ import Testing
         #expect(text == Data("1000000 bytes".utf8))
     }
 
-    @Test func whatCannotBeAnExchangeIsRefused() async throws {
+    @Test func unsuitableRequestsAreRefused() async throws {
         try await withExchanges { agent, server in
             func refusal(_ request: HTTPRequest<Response>) async -> RequestError.Code? {
                 await #expect(throws: RequestError.self) {

@@ -6,7 +6,7 @@ import HTTPTypes
 import Testing
 
 @Suite struct HTTPTypesTests {
-    @Test func aRequestGoesThereAndBack() throws {
+    @Test func aRequestSurvivesTheConversionBothWays() throws {
         var request = HTTPTypes.HTTPRequest(method: .put, scheme: "http", authority: "h:81", path: "/a%20b?x=1&y=%2F")
         request.headerFields.append(HTTPField(name: .accept, value: "text/plain"))
         request.headerFields.append(HTTPField(name: .init("X-A")!, value: "1"))
@@ -20,7 +20,7 @@ import Testing
         #expect(back == request)
     }
 
-    @Test func whatHasNoPlaceInTheOtherIsLeftOut() throws {
+    @Test func partsWithoutACounterpartAreOmitted() throws {
         let headers = Headers([.init(name: "not a token", value: "1"), .init(name: "ok", value: "2")])
         let outgoing = OutgoingRequest(url: "https://kim:secret@[::1]:8443#part", headers: headers)
         let made = HTTPTypes.HTTPRequest(outgoing)

@@ -7,7 +7,7 @@ import Logging
 import Testing
 
 @Suite struct LoggingTests {
-    @Test func theEndOfARunIsALineOfTheLogger() async throws {
+    @Test func theEndOfARunIsLogged() async throws {
         let handler = InMemoryLogHandler()
         var logger = Logger(label: "test") { _ in handler }
         logger.logLevel = .debug

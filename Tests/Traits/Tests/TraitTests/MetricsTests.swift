@@ -47,7 +47,7 @@ import Testing
         #expect(try backend.expectMeter("http.client.active_requests").lastValue == 0)
     }
 
-    @Test func beyondTheBoundOfSeriesThereIsOneMore() async throws {
+    @Test func beyondTheLimitOfSeriesAllGoToOneMore() async throws {
         let backend = TestMetrics()
         _ = try await play(MetricsObserver(maxSeries: 1, factory: backend))
         #expect(try backend.expectCounter("ferry.runs", [("otel.metric.overflow", "true")]).totalValue == 1)

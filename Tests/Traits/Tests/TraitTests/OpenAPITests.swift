@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func anOperationGoesThereAndBack() async throws {
+    @Test func anOperationIsSentAndItsResponseReturned() async throws {
         let body = HTTPBody(Array("{\"a\":1}".utf8))
         let (head, text) = try await exchange(.post, "/things?page=2", body: body) { request in
             let body = String(decoding: request.body, as: UTF8.self)
