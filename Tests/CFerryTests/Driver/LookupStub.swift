@@ -12,14 +12,13 @@ final class LookupStub: Sendable {
         /// The next allocation of the lookup thread fails.
         var isStarved = false
         var lookups = 0
+        var first: ContinuousClock.Instant?
         var atWork = 0
         var mostAtWork = 0
     }
 
     struct State {
         var entries: [String: Entry] = [:]
-        var atWork = 0
-        var mostAtWork = 0
         var waiters: [(name: String, lookups: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
@@ -57,9 +56,8 @@ final class LookupStub: Sendable {
     func lookups(_ name: String) -> Int { state.withLock { $0.entries[name]?.lookups ?? 0 } }
     func isAtWork(_ name: String) -> Bool { state.withLock { $0.entries[name]?.atWork ?? 0 > 0 } }
     func mostAtWork(_ name: String) -> Int { state.withLock { $0.entries[name]?.mostAtWork ?? 0 } }
-    var atWork: Int { state.withLock { $0.atWork } }
-    /// The maximum number of simultaneous lookups since the start of the process.
-    var mostAtWork: Int { state.withLock { $0.mostAtWork } }
+    /// When the first lookup of a name began.
+    func firstLookup(_ name: String) -> ContinuousClock.Instant? { state.withLock { $0.entries[name]?.first } }
 
     /// Waits until a name has been looked up this often.
     func until(_ name: String, lookups: Int) async {
@@ -75,10 +73,9 @@ final class LookupStub: Sendable {
 
     fileprivate func begin(_ name: String) {
         let ready = state.withLock { state in
-            state.atWork += 1
-            state.mostAtWork = max(state.mostAtWork, state.atWork)
             var entry = state.entries[name] ?? Entry()
             entry.lookups += 1
+            entry.first = entry.first ?? .now
             entry.atWork += 1
             entry.mostAtWork = max(entry.mostAtWork, entry.atWork)
             state.entries[name] = entry
@@ -95,7 +92,6 @@ final class LookupStub: Sendable {
         while state.withLock({ $0.entries[name]?.isHeld ?? false }) { change.wait() }
         change.unlock()
         return state.withLock { state in
-            state.atWork -= 1
             state.entries[name]?.atWork -= 1
             return state.entries[name] ?? Entry()
         }
