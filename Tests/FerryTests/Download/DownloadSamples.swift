@@ -1,3 +1,4 @@
+import FaultTable
 import FerryTesting
 import Foundation
 import Synchronization
@@ -80,4 +81,34 @@ final class StartedDownload: Sendable {
 
     /// Once.
     func error() async -> RequestError? { await fault { () throws(RequestError) in try await self.file() } }
+}
+
+/// Downloads `path`, checks I1, I5 and I6, and notes the run for the table of faults.
+func notedDownload(
+    by agent: NetworkAgent, _ path: String = "/f", to target: DownloadTarget, _ way: Way,
+    _ validation: StatusValidation? = nil, _ sourceLocation: SourceLocation = #_sourceLocation
+) async -> Result<DownloadedFile, RequestError> {
+    var probe = Probe(path: path)
+    probe.statusValidation = validation
+    let began = ContinuousClock.now
+    let started = StartedDownload()
+    let result: Result<DownloadedFile, RequestError>
+    do throws(RequestError) {
+        switch way {
+        case .awaited: result = .success(try await agent.download(probe, to: target))
+        case .closure:
+            agent.download(probe, to: target, completion: started.take)
+            result = .success(try await started.file())
+        }
+    } catch {
+        result = .failure(error)
+        expectNoSecret(in: error, sourceLocation)
+    }
+    let took = ContinuousClock.now - began
+    let pauses = took < FaultSetup().bound ? .zero : MachinePauses.total(between: began, and: .now)
+    #expect(took - pauses < FaultSetup().bound || !ProcessHoldings.isAlone, sourceLocation: sourceLocation)
+    #expect(started.calls == (way == .closure ? 1 : 0), "I1", sourceLocation: sourceLocation)
+    let summary = result.error.map { "`\($0.code.summary)`" } ?? FaultNote.answered
+    FaultNote.add(form: "\(Form.download)", outcome: summary, took: took)
+    return result
 }
