@@ -64,7 +64,7 @@ enum CacheCase {
 
     // MARK: Hits
 
-    /// Hits a second and core, by one task.
+    /// Hits per second and core, by one task.
     private static func memoryHits(_ folder: String) async throws -> Double {
         let agent = makeAgent(folder + "/memory", memory: true)
         for number in 0..<1000 { _ = try await agent.send(Document(number: number)) }
@@ -154,7 +154,7 @@ enum CacheCase {
         return (Double(count) / seconds, (used.user + used.system) / Double(count))
     }
 
-    /// Sequential requests, alone and while 30,000 entries a second go through the queue of the same agent; the cores
+    /// Sequential requests, alone and while 30,000 entries per second go through the queue of the same agent; the cores
     /// are kept awake for both.
     private static func slowed(_ folder: String, _ server: String) async throws -> [String: Double] {
         let agent = makeAgent(folder, memory: true, server: server)
@@ -190,7 +190,7 @@ enum CacheCase {
         return ResultTable.median(times) ?? .nan
     }
 
-    /// Writes 30 entries each millisecond. Returns how many a second were handed over.
+    /// Writes 30 entries each millisecond. Returns the number handed over per second.
     private static func write(_ response: Response, _ agent: NetworkAgent) async -> Double {
         let start = ContinuousClock.now
         var count = 0

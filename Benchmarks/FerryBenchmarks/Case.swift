@@ -15,7 +15,7 @@ struct Case: Sendable {
     /// The number of connections equals the concurrency, if that is not 64.
     var connections = 64
     var isSecure = false
-    /// The rate in requests a second of the open-loop load; `nil` for closed-loop.
+    /// The rate in requests per second of the open-loop load; `nil` for closed-loop.
     var rate: Int?
 
     /// URLSession opens a task for each of the senders; with thousands it takes minutes and shows nothing new.

@@ -29,7 +29,7 @@ enum FerryRivals {
         var configuration = OTLPConfiguration(serviceName: "benchmark")
         configuration.endpoint = collector.baseURL
         configuration.sampledFraction = 0.1
-        // More than the default: a service does not send 30,000 requests a second through one processor.
+        // More than the default: a service does not send 30,000 requests per second through one processor.
         configuration.maxQueuedRuns = 1 << 16
         let exporter = OTLPExporter(configuration)
         let measurement = await measure(load, Get(path: load.path), observer: exporter) { _ in nil }

@@ -55,16 +55,16 @@ struct GoalSheet {
     private var cache: [Goal] {
         [
             special(
-                "cache hits from memory, 2 KB with schema", 300_000, isAtMost: false, "a second and core", .cache,
+                "cache hits from memory, 2 KB with schema", 300_000, isAtMost: false, "per second and core", .cache,
                 .await,
                 "memory_hits_per_core"),
             special(
-                "cache hits from the disk", 60_000, isAtMost: false, "a second and core", .cache, .await,
+                "cache hits from the disk", 60_000, isAtMost: false, "per second and core", .cache, .await,
                 "disk_hits_per_core"),
             special(
-                "cache writes of 2 KB", 30_000, isAtMost: false, "a second", .cache, .await, "writes_per_second"),
+                "cache writes of 2 KB", 30_000, isAtMost: false, "per second", .cache, .await, "writes_per_second"),
             special(
-                "hits from memory by RFC 9111, 2 KB with schema", 300_000, isAtMost: false, "a second and core",
+                "hits from memory by RFC 9111, 2 KB with schema", 300_000, isAtMost: false, "per second and core",
                 .cache, .await, "http_memory_hits_per_core"),
             quotient(
                 "a validation with 304 of 2 KB: CPU × a plain GET", 1.2, .cache, .await, "validated",
@@ -72,7 +72,7 @@ struct GoalSheet {
             special(
                 "a hit from Redis on loopback, 2 KB with schema: median", 250, "µs", .cache, .await, "redis_hit_us"),
             quotient(
-                "a request while 30,000 writes a second go on: time × alone", 1.15, .cache, .await, "slowed",
+                "a request while 30,000 writes per second go on: time × alone", 1.15, .cache, .await, "slowed",
                 of: "request_us_while_writing", "request_us_alone", "µs"),
         ]
     }
@@ -163,15 +163,14 @@ struct GoalSheet {
         [
             cpu("ferry bench, 64 at once: CPU × wrk", 1.6, Self.small, .bench, against: .wrk),
             cpu("ferry bench, 1,000 at once: CPU × wrk", 1.6, "work12@1000", .bench, against: .wrk),
-            figure("ferry bench, 3,000 a second: CPU of a request", 30, "µs", "open@3000") { $0.cpuPerRequest },
-            figure("ferry bench, 3,000 a second: p99", 1500, "µs", "open@3000") { $0.p99 },
-            figure("ferry bench, 20,000 a second: p99", 3000, "µs", "open@20000") { $0.p99 },
-            figure("ferry bench, 20,000 a second: requests a second", 19_800, isAtMost: false, "a second", "open@20000")
-            {
+            figure("ferry bench, 3,000 per second: CPU of a request", 30, "µs", "open@3000") { $0.cpuPerRequest },
+            figure("ferry bench, 3,000 per second: p99", 1500, "µs", "open@3000") { $0.p99 },
+            figure("ferry bench, 20,000 per second: p99", 3000, "µs", "open@20000") { $0.p99 },
+            figure("ferry bench, 20,000 per second: rate", 19_800, isAtMost: false, "per second", "open@20000") {
                 $0.rate
             },
-            cpu("ferry bench, 3,000 a second: CPU × h2load", 1.5, "open@3000", .bench, against: .h2load),
-            cpu("ferry bench, 20,000 a second: CPU × h2load", 1.5, "open@20000", .bench, against: .h2load),
+            cpu("ferry bench, 3,000 per second: CPU × h2load", 1.5, "open@3000", .bench, against: .h2load),
+            cpu("ferry bench, 20,000 per second: CPU × h2load", 1.5, "open@20000", .bench, against: .h2load),
         ]
     }
 
@@ -228,7 +227,7 @@ struct GoalSheet {
     private var service: [Goal] {
         [
             special(
-                "server-sent events of 40 bytes", 300_000, isAtMost: false, "a second", .service, .await,
+                "server-sent events of 40 bytes", 300_000, isAtMost: false, "per second", .service, .await,
                 "events_per_second"),
             special("the trace context of a request: CPU", 0.3, "µs", .service, .await, "trace_us"),
         ]
@@ -259,7 +258,7 @@ struct GoalSheet {
             quotient(
                 "1,000 files of 100 KB, 32 at once: rate × one after another", 3, isAtMost: false, .files, .await,
                 "ratio",
-                of: "many_per_second", "one_per_second", "a second"),
+                of: "many_per_second", "one_per_second", "per second"),
         ]
     }
 

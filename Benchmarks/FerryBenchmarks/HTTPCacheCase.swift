@@ -28,7 +28,7 @@ enum HTTPCacheCase {
         var cachePolicy: CachePolicy { .none }
     }
 
-    /// Hits a second and core, by one task.
+    /// Hits per second and core, by one task.
     static func memoryHits(_ folder: String) async throws -> Double {
         var configuration = NetworkConfiguration(baseURL: "http://127.0.0.1")
         configuration.cache = CacheConfiguration(directory: folder)

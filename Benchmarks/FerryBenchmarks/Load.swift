@@ -9,7 +9,7 @@ struct Load: Sendable {
     var length: Int
     /// The maximum number of connections to the server; other requests wait.
     var connections = 64
-    /// Rate in requests a second and duration of the open-loop load; `total` and `concurrency` are ignored then.
+    /// Rate in requests per second and duration of the open-loop load; `total` and `concurrency` are ignored then.
     var rate: Int?
     var seconds = 5
 

@@ -10,7 +10,7 @@ public struct RivalReport: Codable, Sendable, Equatable {
     public var failed: UInt64
     /// Seconds from the first request to the last response.
     public var seconds: Double
-    /// Requests a second.
+    /// Requests per second.
     public var rps: Double
     /// Latencies in microseconds.
     public var latency: [String: Double]

@@ -53,7 +53,7 @@ package struct TransferRequest: Sendable {
         package var idle: UInt32 = 0
         package var total: UInt32 = 0
         package var deadline: UInt32 = 0
-        /// The transfer fails if fewer bytes a second than this arrive over `lowSpeedTime`.
+        /// The transfer fails if fewer bytes per second than this arrive over `lowSpeedTime`.
         package var lowSpeedBytes: UInt32 = 0
         package var lowSpeedTime: UInt32 = 0
 
@@ -71,7 +71,7 @@ package struct TransferRequest: Sendable {
     package var maxHeadBytes: UInt32 = 0
     /// The maximum size of the body after decoding, in bytes; 0 = no limit.
     package var maxBodyBytes: UInt64 = 0
-    /// The maximum rate of receiving, in bytes a second on average; 0 = no limit.
+    /// The maximum rate of receiving, in bytes per second on average; 0 = no limit.
     package var maxRate: UInt64 = 0
     /// Whether the request may be sent again on a new connection if a kept one turns out to be dead (RFC 9110, 9.2.2).
     package var isIdempotent = true

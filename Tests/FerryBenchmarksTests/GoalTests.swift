@@ -27,7 +27,7 @@ import Testing
         ("JSON of 2 KB, FerryJSONDecoder: × faster than JSONDecoder", 5, false),
         ("cache hits from memory, 2 KB with schema", 300_000, false), ("cache hits from the disk", 60_000, false),
         ("cache writes of 2 KB", 30_000, false),
-        ("a request while 30,000 writes a second go on: time × alone", 1.15, true),
+        ("a request while 30,000 writes per second go on: time × alone", 1.15, true),
         ("batches of 100: CPU × await", 1.1, true), ("chains of 10: CPU × await", 1.1, true),
         ("file of 1 GB loaded: memory above the start", 8, true),
         ("file of 1 GB loaded: rate × the curl command", 0.9, false),
@@ -41,8 +41,8 @@ import Testing
         ("1 at once, await: CPU × Go net/http", 1.1, true),
         ("32 at once, tasks on the loop: CPU × Go net/http", 1, true),
         ("ferry bench, 64 at once: CPU × wrk", 1.6, true),
-        ("ferry bench, 3,000 a second: CPU × h2load", 1.5, true),
-        ("ferry bench, 20,000 a second: p99", 3000, true),
+        ("ferry bench, 3,000 per second: CPU × h2load", 1.5, true),
+        ("ferry bench, 20,000 per second: p99", 3000, true),
         ("HTTP/1.1 engine, 1,000 at work, await: CPU × reqwest", 0.5, true),
     ])
     func whatWasPromisedHasARow(text: String, limit: Double, isAtMost: Bool) throws {
@@ -70,8 +70,8 @@ import Testing
         let extra = ["memory_hits_per_core": 450_000, "slowed": 1.1, "disk_hits_per_core": 60_000.0]
         table.add(measurement(cpu: 0, extra: extra), case: "cache", rival: .await)
         let text = GoalTable(goals: GoalSheet(table: table).all, isWhole: false).text
-        #expect(text.contains(#/from memory.* ≥ 300,000 +450,000 a second and core +1\.50 +reached\n/#))
-        #expect(text.contains(#/from the disk.* ≥ 60,000 +60,000 a second and core +1\.00 +reached\n/#))
+        #expect(text.contains(#/from memory.* ≥ 300,000 +450,000 per second and core +1\.50 +reached\n/#))
+        #expect(text.contains(#/from the disk.* ≥ 60,000 +60,000 per second and core +1\.00 +reached\n/#))
         #expect(text.contains(#/time × alone +≤ 1\.15 × .* 1\.10 +reached\n/#))
         #expect(text.split(separator: "\n").count == 5, "heads, three rows, a sum")
     }

@@ -42,7 +42,7 @@ struct SoakVerdict {
     /// The allocator has what it needs after the first third.
     private static func settled(_ samples: [SoakSample]) -> [SoakSample] { Array(samples.dropFirst(samples.count / 3)) }
 
-    /// Kilobytes a second, by least squares.
+    /// Kilobytes per second, by least squares.
     static func growth(of samples: [SoakSample], _ size: (SoakSample) -> Int) -> Double {
         guard samples.count > 1 else { return 0 }
         let count = Double(samples.count)

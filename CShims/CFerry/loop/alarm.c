@@ -1,10 +1,10 @@
 /* alarm.c - one time, in nanoseconds, at which the loop calls back.
  *
  * libuv's timers count in milliseconds. That is too coarse for a load of 20,000
- * evenly spaced requests a second. The alarm is a timerfd in the same epoll set
- * as the sockets. It is set only when the loop is about to wait: a busy loop
- * looks at the clock in each of its rounds anyway, and needs no system call for
- * it. */
+ * evenly spaced requests per second. The alarm is a timerfd in the same epoll
+ * set as the sockets. It is set only when the loop is about to wait: a busy
+ * loop looks at the clock in each of its rounds anyway, and needs no system
+ * call for it. */
 #include "loop/loop.h"
 
 #include <sys/epoll.h>

@@ -136,7 +136,7 @@ enum BenchBoard {
         return title + blanks(title.isEmpty ? 0 : gap) + progress
     }
 
-    /// `rate     ▃▅▆▇▇█▇▇      72,114 a second`
+    /// `rate     ▃▅▆▇▇█▇▇      72,114 per second`
     private static func curve(_ label: String, _ values: [Double], _ figure: String, _ width: Int) -> String {
         let room = width - labelWidth - figureWidth - 2
         if room < 8 { return TerminalText.cut(label.padded(to: labelWidth) + figure, to: width) }

@@ -103,7 +103,7 @@ import Testing
             var iterator = response.body.makeAsyncIterator()
             var bytes = try await iterator.next()?.count ?? 0
             let (start, warm) = (ContinuousClock.now, residentBytes())
-            // A megabyte a second, for three.
+            // A megabyte per second, for three.
             for round in 1...30 {
                 while bytes < round * 100_000 { bytes += try await iterator.next()?.count ?? 0 }
                 try await ContinuousClock().sleep(until: start + .milliseconds(round * 100))
