@@ -149,8 +149,8 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
 
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
                                CURLcode code) {
-  if (t->curl.untouched && code && !t->fault.code && !t->fresh && !t->pulled &&
-      !t->head->received)
+  if (t->curl.untouched && code && !t->fault.code && !t->pulled &&
+      !t->head->received && ferry__may_attempt(t))
     t->curl.again = t->fresh = true;
   if (t->curl.again && code && !t->fault.code) {
     begin_again(loop, t);

@@ -72,6 +72,10 @@ static bool may_use(const ferry__transfer *t, const ferry__socket *s,
          ferry_address_is_public(peer) == 1;
 }
 
+bool ferry__may_attempt(const ferry__transfer *t) {
+  return t->earlier + t->handle->attempts < FERRY__MAX_ATTEMPTS;
+}
+
 /* No further attempt is started. */
 void ferry__refuse_attempt(ferry__transfer *t) {
   t->curl.untouched = t->curl.untouched || ferry__was_refused(t->handle);
@@ -129,7 +133,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     bool safe =
         !handle->reached || refused || (t->flags & FERRY_IDEMPOTENT);
     if (!safe || t->pulled || /* a pulled body cannot be sent again */
-        handle->attempts > FERRY__MAX_ATTEMPTS) {
+        t->earlier + handle->attempts > FERRY__MAX_ATTEMPTS) {
       handle->attempts--;
       ferry__refuse_attempt(t);
       return CURL_PREREQFUNC_ABORT;

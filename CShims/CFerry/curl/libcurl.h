@@ -120,6 +120,8 @@ void ferry__keep_answer(ferry__transfer *transfer, int fd);
  * accepts a bare FIN as an end, but anyone who can cut the connection could cut
  * the body. */
 void ferry__watch_close_notify(ferry__transfer *transfer);
+/* Whether another attempt is allowed, with this handle or the next one. */
+bool ferry__may_attempt(const ferry__transfer *transfer);
 /* The transfer ends, because it may not be sent again. */
 void ferry__refuse_attempt(ferry__transfer *transfer);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,

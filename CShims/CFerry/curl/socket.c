@@ -217,12 +217,9 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   ferry__transfer *t = handle->transfer;
   (void)purpose;
   handle->shard->unheard++;
-  /* A server that goes away twice is not tried a third time. */
-  unsigned most = t->curl.untouched ? 2 : FERRY__MAX_ATTEMPTS;
   /* libcurl sends the request again; a pulled body cannot be sent again. */
   bool again = t->phase >= FERRY_PHASE_SEND;
-  if ((handle->attempts >= most || (again && t->pulled)) &&
-      !t->curl.head_held) {
+  if ((!ferry__may_attempt(t) || (again && t->pulled)) && !t->curl.head_held) {
     ferry__refuse_attempt(t);
     return CURL_SOCKET_BAD;
   }

@@ -142,3 +142,173 @@ extension RedirectHop: CustomReflectable {
             self, children: ["number": number, "redirect": Redirect(status: status, source: source, target: target)])
     }
 }
+
+/// The state machine for the redirects of one run: takes a response, and returns what to do. It does no networking.
+struct RedirectMachine: Sendable {
+    /// The request, as far as a redirect depends on it.
+    struct Asked: Sendable {
+        var url: String
+        var method: HTTPMethod
+        var hasBody = false
+        /// The body can be created again.
+        var isBodyReplayable = true
+        /// An adapter or the authenticator created the body for this origin, so it may contain secrets.
+        var isBodyBound = false
+    }
+
+    enum Action: Sendable {
+        /// The response ends the run.
+        case deliver
+        case follow(Next)
+        /// The run has failed. The message contains no secrets.
+        case fail(RequestError.Code, message: String)
+    }
+
+    /// The next request.
+    struct Next: Sendable {
+        /// In a form that the core accepts, without user and password.
+        let url: String
+        let method: HTTPMethod
+        /// Send no body, and none of the fields that describe it.
+        let dropsBody: Bool
+        /// Send no secrets.
+        let dropsSecrets: Bool
+        private let sensitive: [String]
+
+        init(url: String, method: HTTPMethod, dropsBody: Bool, dropsSecrets: Bool, sensitive: [String]) {
+            self.url = url
+            self.method = method
+            self.dropsBody = dropsBody
+            self.dropsSecrets = dropsSecrets
+            self.sensitive = sensitive
+        }
+
+        /// Whether a header field of the last request is dropped.
+        func drops(_ field: String) -> Bool {
+            if dropsBody && RedirectMachine.isAboutBody(field) { return true }
+            guard dropsSecrets else { return false }
+            return RedirectMachine.boundToOrigin.contains { equalNames($0, field) }
+                || sensitive.contains { equalNames($0, field) }
+        }
+    }
+
+    private let policy: RedirectPolicy
+    private var dropsSecrets = false
+
+    /// The redirects that were followed, in order.
+    private(set) var history: [Redirect] = []
+
+    init(_ policy: RedirectPolicy) { self.policy = policy }
+
+    /// A response has arrived. `locations` are the raw values of all its `Location` fields, because not all servers
+    /// send UTF-8.
+    mutating func answered(status: Int, locations: [[UInt8]], to asked: Asked) -> Action {
+        guard let limit = policy.limit, Self.isRedirect(status) else { return .deliver }
+        guard let location = locations.first, !location.isEmpty else { return .deliver }
+        guard history.count < limit else {
+            return .fail(.tooManyRedirects, message: "more than \(limit) redirects")
+        }
+        // Two different targets: the destination must not depend on which one a parser takes.
+        guard locations.allSatisfy({ $0 == location }) else {
+            return .fail(
+                .redirectForbidden(.invalidLocation), message: "the response has two different Location fields")
+        }
+        let source: URLParts
+        let target: URLParts
+        do throws(TransferFailure) {
+            source = try URLParts(asked.url)
+            target = try Self.target(of: location, from: source)
+        } catch {
+            let redacted = Self.shown(Redaction.url(String(decoding: location, as: UTF8.self), isBroken: true))
+            return error.code == .unsupportedScheme
+                ? .fail(.redirectForbidden(.scheme), message: "the redirect to \(redacted) is neither http nor https")
+                : .fail(
+                    .redirectForbidden(.invalidLocation), message: "the redirect target \(redacted) is not a valid URL")
+        }
+        let redacted = Self.shown(Redaction.url(target.text))
+        if target.isLocal, !target.isSameOrigin(as: source) {
+            return .fail(
+                .redirectForbidden(.scheme), message: "redirects to a Unix socket are not followed: \(redacted)")
+        }
+        if source.isSecure, !target.isSecure, !policy.allowsDowngrade {
+            return .fail(
+                .redirectForbidden(.downgrade), message: "the redirect from https to http is not allowed: \(redacted)")
+        }
+        let (method, keepsBody) = follow(status, asked)
+        let hop = RedirectHop(
+            number: history.count + 1, status: status, method: method, source: source, target: target)
+        switch policy.decide?(hop) ?? .follow {
+        case .deliver: return .deliver
+        case .refuse: return .fail(.redirectForbidden(.policy), message: "the redirect policy refused \(redacted)")
+        case .follow: break
+        }
+        if asked.hasBody, keepsBody, !asked.isBodyReplayable {
+            return .fail(
+                .bodyNotReplayable,
+                message: "the redirect to \(redacted) needs the body again, which can be read only once")
+        }
+        if asked.hasBody, keepsBody, asked.isBodyBound, dropsSecrets || !hop.isSameOrigin {
+            return .fail(
+                .redirectForbidden(.policy),
+                message: "the redirect to \(redacted) would send it a body that was made for another server")
+        }
+        if !hop.isSameOrigin { dropsSecrets = true }
+        history.append(Redirect(status: status, source: source.text, target: target.text))
+        return .follow(
+            Next(
+                url: target.text, method: method, dropsBody: !keepsBody, dropsSecrets: dropsSecrets,
+                sensitive: policy.sensitiveHeaders))
+    }
+
+    /// To a server behind a socket its name is that of this machine, which it uses in redirects to itself.
+    private static func target(of location: [UInt8], from source: URLParts) throws(TransferFailure) -> URLParts {
+        let target = try source.resolving(location)
+        let own = source.isSecure ? "https://localhost/" : "http://localhost/"
+        guard source.isLocal, target.text.hasPrefix(own) else { return target }
+        return try source.resolving(Array(target.text.utf8.dropFirst(own.utf8.count - 1)))
+    }
+
+    /// As much of a server's text as should appear in a message.
+    private static func shown(_ text: String) -> String { text.utf8.count <= 200 ? text : text.prefix(199) + "…" }
+
+    /// The method of the next request, and whether it keeps the body.
+    private func follow(_ status: Int, _ asked: Asked) -> (HTTPMethod, keepsBody: Bool) {
+        switch status {
+        case 301, 302:
+            asked.method == .post && !policy.keepsMethodOn301And302 ? (.get, false) : (asked.method, true)
+        case 303: (asked.method == .head ? .head : .get, false)
+        default: (asked.method, true)
+        }
+    }
+
+    private static func isRedirect(_ status: Int) -> Bool {
+        switch status {
+        case 301, 302, 303, 307, 308: true
+        default: false
+        }
+    }
+
+    /// Fields that describe the body or how it is sent.
+    private static func isAboutBody(_ field: String) -> Bool {
+        field.utf8.count >= 8 && equalNames(String(field.prefix(8)), "Content-")
+            || ["Transfer-Encoding", "Trailer", "Expect", "Digest"].contains { equalNames($0, field) }
+    }
+
+    /// Secrets, and fields that name the old origin: a `Host` set by the caller would reach another server under the
+    /// first one's name.
+    private static let boundToOrigin = ["Authorization", "Cookie", "Proxy-Authorization", "Host", "Origin", "Referer"]
+}
+
+extension RedirectMachine {
+    /// The raw values of all `Location` fields of a response.
+    static func locations(of result: TransferResult) -> [[UInt8]] {
+        var found: [[UInt8]] = []
+        for index in 0..<result.headerCount {
+            result.withHeader(index) { name, value in
+                guard name.count == 8, equalNames(String(decoding: name, as: UTF8.self), "Location") else { return }
+                found.append(Array(value))
+            }
+        }
+        return found
+    }
+}

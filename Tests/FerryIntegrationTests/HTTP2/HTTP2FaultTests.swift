@@ -149,9 +149,9 @@ import Testing
     func goawayAlways() async throws {
         let mark = token()
         try await expectFault(
-            [], .http2Stream(.refused), .waitingHead, processed: false, untouched: true, attempts: 2, received: 0
+            [], .http2Stream(.refused), .waitingHead, processed: false, untouched: true, attempts: 3, received: 0
         ) { try $0.askHTTP2("/goaway-always", mark) }
-        try expectRequests(mark, each: 2)
+        try expectRequests(mark, each: 3)
     }
 
     @Test("R86: a body whose length differs from the announced one fails", arguments: ["/length/3", "/length/30"])
