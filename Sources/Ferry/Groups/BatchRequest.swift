@@ -195,3 +195,29 @@ extension NetworkAgent {
         try await send(BatchRequest(items, mode, atMost: limit))
     }
 }
+
+extension BatchRequest {
+    /// The same batch with a tag for ``NetworkAgent/cancelAll(tagged:)``, for the batch as a whole.
+    public func tagged(_ tag: String?) -> BatchRequest { changed { $0.tag = tag } }
+
+    /// The same batch with a priority in the queue. It applies to every member with the default priority
+    /// ``RequestPriority/normal``, also in nested groups. The default is `nil`, the priority of the group around it.
+    public func priority(_ priority: RequestPriority?) -> BatchRequest { changed { $0.priority = priority } }
+
+    /// The same batch with a deadline for the whole batch, from its start. At the deadline, active members fail with
+    /// `timeout(.deadline)`, or `timeout(.queue)` if they are in the queue, and members that have not started are not
+    /// sent. The default is `nil`, the deadline of the group around it.
+    public func deadline(_ deadline: Duration?) -> BatchRequest { changed { $0.deadline = deadline } }
+
+    /// The same batch with another observer, in addition to the configuration's. Members have their own observers.
+    public func observed(by observer: any RequestObserver) -> BatchRequest { changed { $0.observers.append(observer) } }
+
+    /// The same batch with values of the application, which Ferry does not read.
+    public func userInfo(_ userInfo: [String: any Sendable]) -> BatchRequest { changed { $0.userInfo = userInfo } }
+
+    private func changed(_ change: (inout GroupSettings) -> Void) -> BatchRequest {
+        var copy = self
+        change(&copy.settings)
+        return copy
+    }
+}

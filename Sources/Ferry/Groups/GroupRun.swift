@@ -274,3 +274,18 @@ extension Request {
     /// A default priority means that of the group.
     var inheritsPriority: Bool { priority == .normal }
 }
+
+/// The settings of a batch or a chain as a whole, set by the methods of ``BatchRequest`` and ``ChainRequest``.
+struct GroupSettings: Sendable {
+    var tag: String?
+    var userInfo: [String: any Sendable] = [:]
+    /// `nil` means that of the group that contains it.
+    var priority: RequestPriority?
+    var deadline: Duration?
+    var observers: [any RequestObserver] = []
+
+    /// Whether nothing is set.
+    var isPlain: Bool {
+        tag == nil && priority == nil && deadline == nil && observers.isEmpty && userInfo.isEmpty
+    }
+}
