@@ -1,6 +1,35 @@
 #if FERRY_TSAN
-import FerryTransport
+import Glibc
 
-/// Shadows `Synchronization.Mutex` in builds for the thread sanitizer; FerryTransport says why.
-typealias Mutex<Value: ~Copyable> = FerryTransport.Mutex<Value>
+/// Replaces `Synchronization.Mutex` in builds for the thread sanitizer, which does not see the locks of the Swift
+/// runtime and would report everything they guard. Only builds with `-Xswiftc -DFERRY_TSAN` use it.
+///
+/// Sendable like any lock: the value is only accessed with the lock held.
+struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+    private let lock: UnsafeMutablePointer<pthread_mutex_t>
+    private let value: UnsafeMutablePointer<Value>
+
+    init(_ initial: consuming sending Value) {
+        lock = .allocate(capacity: 1)
+        lock.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(lock, nil)
+        value = .allocate(capacity: 1)
+        value.initialize(to: initial)
+    }
+
+    deinit {
+        value.deinitialize(count: 1)
+        value.deallocate()
+        pthread_mutex_destroy(lock)
+        lock.deallocate()
+    }
+
+    borrowing func withLock<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return try body(&value.pointee)
+    }
+}
 #endif

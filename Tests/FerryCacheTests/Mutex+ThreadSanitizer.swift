@@ -1,6 +1,6 @@
 #if FERRY_TSAN
-import FerryTransport
+@testable import FerryCache
 
-/// Shadows `Synchronization.Mutex` in builds for the thread sanitizer; FerryTransport says why.
-typealias Mutex<Value: ~Copyable> = FerryTransport.Mutex<Value>
+/// Shadows `Synchronization.Mutex` in this module, in builds for the thread sanitizer only; see FerryCache.
+typealias Mutex<Value: ~Copyable> = FerryCache.Mutex<Value>
 #endif
