@@ -20,7 +20,7 @@ final class ResponseCache: Sendable {
     let clock: @Sendable () -> CacheTime
     /// The prefix of the keys of HTTP responses: what is the same for all requests of the agent.
     let httpPrefix: [UInt8]
-    let invalidations = Invalidations()
+    private let invalidations = Invalidations()
     let validations = ValidationTable()
     /// What was fetched for all that share the storage, and could not be stored: nobody is to wait for it again.
     let unshared = UnsharedKeys()
@@ -69,11 +69,16 @@ final class ResponseCache: Sendable {
     /// Looks into memory; `nil` if it is not there.
     func recallEntry(_ key: CacheKey) -> StoredEntry? {
         guard let stored = front.value(for: key) else { return nil }
-        // The check would be a tenth of the cost of a hit, so it is made once per tick of the system's clock.
+        return hearsNewRemovals() ? nil : stored
+    }
+
+    /// The same as `hearsRemovals`, once per tick of the system's clock: the check would be a tenth of the cost of a
+    /// hit.
+    private func hearsNewRemovals() -> Bool {
         let now = coarseTime()
-        if looked.load(ordering: .relaxed) == now { return stored }
+        if looked.load(ordering: .relaxed) == now { return false }
         looked.store(now, ordering: .relaxed)
-        return hearsRemovals() ? nil : stored
+        return hearsRemovals()
     }
 
     /// Whether others have removed entries in the meantime: then the memory is now empty.
@@ -81,9 +86,31 @@ final class ResponseCache: Sendable {
         var hears = false
         store.hearRemovals {
             front.removeAll()
+            invalidations.noteAll()
             hears = true
         }
         return hears
+    }
+
+    // MARK: Invalidation
+
+    /// The number of invalidations so far. Read it before sending a request.
+    var invalidationMark: UInt64 {
+        _ = hearsNewRemovals()
+        return invalidations.mark
+    }
+
+    /// Whether the response to a request that was sent after `mark` was read may be older than an invalidation, by this
+    /// agent or by others that share the storage. Then it is not stored.
+    func isInvalidated(_ key: CacheKey, since mark: UInt64) -> Bool {
+        _ = hearsNewRemovals()
+        return invalidations.isNoted(key, since: mark)
+    }
+
+    /// Removes an entry that an unsafe request has invalidated (RFC 9111, 4.4).
+    func invalidate(_ key: CacheKey) {
+        invalidations.note(key)
+        remove(key)
     }
 
     /// Looks on disk. `done` is called once, on a thread of the store.

@@ -114,7 +114,7 @@ extension HTTPCacheStage {
             return .vary
         }
         if result.body.count + Int(clamping: result.headBytesReceived) > cache.maxEntryBytes { return .tooLarge }
-        if cache.invalidations.isNoted(key, since: invalidationMark) && isAnswerableMethod { return .invalidated }
+        if isAnswerableMethod && cache.isInvalidated(key, since: invalidationMark) { return .invalidated }
         return request.shouldCache(Response(result, url: sent.url)) ? nil : .request
     }
 
@@ -218,7 +218,7 @@ extension HTTPCacheStage {
         guard let new = updated.first else { return .deliver(result, trace(status), validation: nil) }
         let old = stored.all[index]
         // The server may have sent it before the change that invalidated the stored response.
-        let isInvalidated = cache.invalidations.isNoted(key, since: invalidationMark)
+        let isInvalidated = cache.isInvalidated(key, since: invalidationMark)
         let isStorable =
             !new.directives.noStore && !isUnknown && !directives.noStore && !isInvalidated
             && !isTakenBack(new.directives, from: old.directives) && VaryRules.names(new.headers) != nil
@@ -303,10 +303,7 @@ extension HTTPCacheStage {
         if urls.isEmpty { return }
         let nobody = HTTPCacheKey(cache.httpPrefix, plan.terms, [])
         for url in urls {
-            for key in Set([sent.key.key(url), nobody.key(url)]) {
-                cache.invalidations.note(key)
-                cache.remove(key)
-            }
+            for key in Set([sent.key.key(url), nobody.key(url)]) { cache.invalidate(key) }
         }
     }
 

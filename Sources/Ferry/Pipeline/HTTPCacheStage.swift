@@ -106,7 +106,7 @@ struct HTTPCacheStage: Sendable {
         validates: Bool, _ control: RunControl, until deadline: ContinuousClock.Instant?
     ) async -> Way? {
         requestTime = cache.clock()
-        invalidationMark = cache.invalidations.mark
+        invalidationMark = cache.invalidationMark
         if !isAnswerable || sent.hasBody {
             forward = .method
             return .send([])
@@ -120,7 +120,7 @@ struct HTTPCacheStage: Sendable {
             guard let isInMemory = await find(control, until: deadline) else { return nil }
             let now = cache.clock()
             requestTime = now
-            invalidationMark = cache.invalidations.mark
+            invalidationMark = cache.invalidationMark
             guard let selected, let variant = stored?.all[selected] else {
                 if mayLease, isLeased {
                     mayLease = false

@@ -65,7 +65,7 @@ final class PlainValidation: Sendable {
         forward = isFresh && !variant.directives.noCache ? .request : .stale
         (self.cache, self.plan, self.key, self.stored) = (cache, plan, key, stored)
         (selected, requestTime, self.standsIn) = (index, now, standsIn)
-        invalidationMark = cache.invalidations.mark
+        invalidationMark = cache.invalidationMark
         cache.counters.missed(CacheMiss(forward))
     }
 
@@ -105,7 +105,7 @@ final class PlainValidation: Sendable {
         let isWritten = old.isWorthWriting(as: new, by: [])
         // The run has to wait for the disk, which only an exchange can do.
         if isWritten && plan.terms.writing == .synchronous { return nil }
-        if cache.invalidations.isNoted(key, since: invalidationMark) { return nil }
+        if cache.isInvalidated(key, since: invalidationMark) { return nil }
         cache.changing.withLock { _ in
             let current = cache.recallEntry(key)?.variants ?? (cache.removals == removals ? stored : nil)
             guard let variants = current?.all.replacing([old], by: [new], since: requestTime) else { return }

@@ -1,4 +1,5 @@
 import FerryTesting
+import Glibc
 import Testing
 
 @testable import Ferry
@@ -181,5 +182,39 @@ import Testing
         #expect(reply.status == 304 && reply.isFromCache && reply.headers["Content-Location"] == "/x.en")
         #expect(reply.headers["Vary"] == "Accept" && reply.headers["Content-Length"] == nil)
         await agent.shutdown()
+    }
+
+    /// RFC 9111, 4.4: the response may be older than the change.
+    @Test(arguments: [false, true])
+    func aResponseIsNotStoredIfAnotherAgentHasInvalidatedItMeanwhile(validates: Bool) async throws {
+        let fields: Headers = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
+        let stub = StubTransport { request in
+            request.number == (validates ? 2 : 1) ? .hold : .response(headers: fields, body: "answer \(request.number)")
+        }
+        let (agent, other) = (bench.agent(stub), bench.agent(counting()))
+        if validates {
+            _ = try await texts(agent, http())
+            bench.advance(by: .seconds(60))
+        }
+        async let slow = agent.send(http())
+        await stub.waitForHeld(1)
+        _ = try await other.send(http(method: .post))
+        await other.shutdown()
+        await nextTick()
+        stub.releaseAll(with: .response(status: validates ? 304 : 200, headers: fields, body: validates ? "" : "slow"))
+        #expect(try await slow.cacheStatus?.isStored == false)
+        #expect(try await texts(agent, http(), http()) == (validates ? ["answer 3", "answer 3"] : ["answer 2", "answer 2"]))
+        await agent.shutdown()
+    }
+
+    /// An agent looks for removals by others once in a tick of this clock, usually 4 ms.
+    private func nextTick() async {
+        func tick() -> Int {
+            var now = timespec()
+            clock_gettime(CLOCK_MONOTONIC_COARSE, &now)
+            return now.tv_nsec
+        }
+        let start = tick()
+        while tick() == start { await Task.yield() }
     }
 }
