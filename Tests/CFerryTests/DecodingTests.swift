@@ -184,6 +184,20 @@ extension CoreTests {
             }
         }
 
+        /// It is a range of the coded bytes (RFC 9110, 14.2), and no decoder can begin in the middle.
+        @Test func aPartOfACodedBodyIsLeftToTheCaller() async throws {
+            try await withCore { core, server in
+                let part = Array(Self.hello[5..<15])
+                let head = """
+                    HTTP/1.1 206 Partial Content\r\nContent-Encoding: gzip\r\nContent-Range: bytes 5-14/25\r\n\
+                    Content-Length: 10\r\n\r\n
+                    """
+                server.script(path: "/part", [.sendBytes(Array(head.utf8) + part), .serve])
+                let result = try await get(core, server.baseURL + "/part") { $0.add("Range", "bytes=5-14") }
+                #expect(result.fault == .ok && result.body == part && !result.isDecoded, "\(result.fault)")
+            }
+        }
+
         @Test func headAndEmptyBodiesWithACodingAreFine() async throws {
             try await withCore { core, server in
                 script(server, "/empty", "gzip", [])

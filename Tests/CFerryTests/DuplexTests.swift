@@ -1,5 +1,6 @@
 import CFerry
 import FerryTesting
+import Synchronization
 import Testing
 
 extension CoreTests {
@@ -114,6 +115,53 @@ extension CoreTests {
                 #expect(result.fault == .ok)
                 let events = core.record.read { $0.events[id, default: []] }.filter { $0 != .pull }
                 #expect(events == [.head(status: 200), .body(2), .finished])
+            }
+        }
+
+        private static func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
+            var encoder: OpaquePointer?
+            try #require(ferry_encoder_make(Int32(FERRY_ENCODE_GZIP), &encoder) == FERRY_OK)
+            let made = try #require(encoder)
+            defer { ferry_encoder_free(made) }
+            var (taken, count) = (0, 0)
+            var out = [UInt8](repeating: 0, count: bytes.count + 100)
+            try #require(ferry_encode(made, bytes, bytes.count, 1, &out, out.count, &taken, &count) == 1)
+            return Array(out.prefix(count))
+        }
+
+        /// It arrives in one segment, and decodes to two pieces. The receiver pauses after each.
+        @Test(arguments: [false, true]) func theEndOfACodedResponseIsReportedAfterTheLastPause(
+            isCut: Bool
+        ) async throws {
+            try await withCore(Self.native) { core, server in
+                let coded = Array(try Self.gzip([UInt8](repeating: 7, count: 100_000)).dropLast(isCut ? 4 : 0))
+                let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(coded.count)\r\n\r\n"
+                server.script(
+                    path: "/x", [.sendBytes(Array(head.utf8) + coded), .expectBody, .serve])
+                let ends = Atomic(false)
+                let request = post(server, PullSource([]), [.duplex, .decode]).with {
+                    $0.onBody = { _ in FERRY_PAUSE }
+                    $0.onPull = { _ in ends.load(ordering: .relaxed) ? 0 : FERRY_PAUSE }
+                }
+                let id = try core.submit(request)
+                await core.untilBody(id)
+                for _ in 0..<2 {
+                    core.resume(id)
+                    await core.turn()
+                }
+                #expect(core.streamed(id).count == 100_000)
+                // The cut is a fault at once: who reads to the end must not wait for who writes.
+                if isCut {
+                    await core.record.until { $0.results[id] != nil }
+                } else {
+                    await core.record.until { $0.events[id, default: []].contains(.answered("")) }
+                    #expect(core.record.read { $0.results[id] } == nil)
+                }
+                ends.store(true, ordering: .relaxed)
+                core.resumeSending(id)
+                let result = await core.result(of: id)
+                let cut = CoreFault(FERRY_E_CONTENT_DECODING, FERRY_D_DECODING_TRUNCATED)
+                #expect(result.fault == (isCut ? cut : .ok))
             }
         }
 

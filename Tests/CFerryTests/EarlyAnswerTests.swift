@@ -51,6 +51,21 @@ extension CoreTests {
             }
         }
 
+        /// The end of the connection is not that of the response, though nobody waits for the rest of the request.
+        @Test(arguments: [
+            "Content-Length: 9\r\n\r\nno", "Transfer-Encoding: chunked\r\n\r\n2\r\nno\r\n",
+            "Transfer-Encoding: chunked\r\n\r\n9\r\nno",
+        ])
+        func aTruncatedResponseToAnUploadThatWaitsIsAnError(answer: String) async throws {
+            try await withCore { core, server in
+                server.script(
+                    path: "/early", [.expectHead, .expectBytes(3), .send("HTTP/1.1 200 OK\r\n" + answer), .close])
+                let result = try await core.run(starving(server, idle: 2_000))
+                #expect(result.fault == CoreFault(FERRY_E_INCOMPLETE_BODY) && result.status == 200, "\(result.fault)")
+                #expect(result.body == nil)
+            }
+        }
+
         @Test(
             "a response is delivered although the source never provides its bytes", arguments: answers + ["\r\nno"],
             ["413 Content Too Large", "200 OK"])

@@ -55,6 +55,46 @@ extension CoreTests {
             }
         }
 
+        /// The server would take the next request for the body that is still due.
+        @Test(arguments: ["200 OK", "417 Expectation Failed"]) func aConnectionWithHalfARequestIsNotUsedAgain(
+            status: String
+        ) async throws {
+            try await withCore { core, server in
+                server.script(connection: 1, [.expectHead, .send(answer("", status: status)), .keepOpen])
+                var request = CoreRequest("PUT", server.baseURL + "/upload")
+                request.body = .bytes([1, 2, 3])
+                request.flags = .idempotent
+                request.idle = 2_000
+                request.add("Expect", "100-continue")
+                let result = try await core.run(request)
+                #expect(result.fault == .ok && result.status == 200, "\(result.fault)")
+                let next = try await core.run(
+                    CoreRequest("GET", server.baseURL + "/hello").with { $0.idle = 2_000 })
+                #expect(next.fault == .ok && next.text == "Hello, ferry" && server.connectionCount > 1)
+            }
+        }
+
+        /// The source has already said that its body is empty: the second attempt is framed like the first.
+        @Test func anEmptyBodyInChunksIsSentAgainInChunks() async throws {
+            try await withCore(probes: false) { core, server in
+                server.script(connection: 1, [.expectHead, .send(answer("ok")), .expectHead, .expectBody, .close])
+                server.script(connection: 2, [.expectHead, .expectBody, .mark("whole"), .send(answer("ok"))])
+                #expect(try await core.get(server.baseURL + "/x").fault == .ok)
+                let source = PullSource([])
+                let result = try await core.run(
+                    CoreRequest("PUT", server.baseURL + "/x").with {
+                        $0.flags = [.idempotent, .trailers]
+                        $0.body = .pull(nil)
+                        $0.onPull = { source.fill($0) }
+                        $0.onTrailers = { _ in 0 }
+                        $0.idle = 2_000
+                    })
+                #expect(result.fault == .ok && server.requestCount == 3, "\(result.fault)")
+                let fields = server.requests.last?.headers.fields.map(\.name) ?? []
+                #expect(fields.contains("Transfer-Encoding") && !fields.contains("Content-Length"), "\(fields)")
+            }
+        }
+
         @Test func oneConnectionForManyRequests() async throws {
             try await withCore { core, server in
                 for i in 0..<100 {

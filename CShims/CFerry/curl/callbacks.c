@@ -121,6 +121,7 @@ size_t ferry__on_read(char *space, size_t size, size_t count, void *data) {
     return CURL_READFUNC_PAUSE;
   }
   int64_t n = ferry__source_pull(handle->loop, t, space, size * count);
+  t->curl.ended |= !n && (t->flags & FERRY_TRAILERS);
   return n == FERRY_PAUSE ? CURL_READFUNC_PAUSE
          : n < 0          ? CURL_READFUNC_ABORT
                           : (size_t)n;

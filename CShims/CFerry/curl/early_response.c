@@ -37,6 +37,19 @@ bool ferry__is_answered(const ferry__transfer *t) {
           t->result.body_received == (uint64_t)head->content_length);
 }
 
+/* libcurl checks the length of a response only when its request has ended, too.
+ * A server that closes in the middle ends the reading as well. */
+void ferry__check_length(ferry__transfer *t) {
+  const ferry__head *head = t->head;
+  bool cut = head->complete && ferry__has_body(t) &&
+             (head->chunked ? t->curl.chunks && !t->curl.last_chunk
+                            : head->content_length > 0 &&
+                                  t->result.body_received !=
+                                      (uint64_t)head->content_length);
+  if (cut && !t->fault.code)
+    t->fault = (ferry__fault){FERRY_E_INCOMPLETE_BODY, 0};
+}
+
 /* ---- The last chunk ------------------------------------------------------ */
 
 struct ferry__chunks {
@@ -129,6 +142,7 @@ void ferry__nudge(ferry__transfer *t) {
 
 void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *t) {
   t->source = FERRY__SOURCE_LEFT;
+  ferry__check_length(t);
   ferry__transfer_completed(loop, t, CURLE_OK);
 }
 

@@ -137,7 +137,7 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   ferry__handle_give(t->handle, false);
   t->handle = NULL;
   t->head = ferry__no_head;
-  t->curl.again = t->curl.untouched = false;
+  t->curl.again = t->curl.untouched = t->curl.ended = false;
   t->curl.unwatched = 0;
   free(t->curl.late); /* of the connection that it leaves */
   t->curl.late = NULL;
@@ -161,6 +161,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
   if (code == CURLE_SEND_ERROR && !t->fault.code && ferry__is_answered(t)) {
     code = CURLE_OK;
     t->source = FERRY__SOURCE_LEFT;
+    ferry__check_length(t);
   }
   if (code == CURLE_SEND_ERROR && t->curl.late && !t->fault.code &&
       !t->head->received && ferry__late_answer(t))

@@ -164,6 +164,11 @@ static int on_seek(void *data, curl_off_t offset, int origin) {
 
 static void set_body(CURL *e, ferry__handle *handle, ferry__transfer *t) {
   SET(CURLOPT_POST, 1L);
+  /* If the server responds without 100-continue, libcurl 7.88 keeps a
+   * connection on which the body is still due: the server would take the next
+   * request for it. */
+  if (t->expects)
+    SET(CURLOPT_FORBID_REUSE, 1L);
   if (t->body_kind == FERRY_BODY_BYTES) {
     SET(CURLOPT_POSTFIELDS, t->body);
     SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body_length);
@@ -174,9 +179,8 @@ static void set_body(CURL *e, ferry__handle *handle, ferry__transfer *t) {
   SET(CURLOPT_READDATA, handle);
   SET(CURLOPT_SEEKFUNCTION, on_seek);
   SET(CURLOPT_SEEKDATA, handle);
-  SET(CURLOPT_POSTFIELDSIZE_LARGE, t->body_length == FERRY_UNKNOWN_LENGTH
-                                       ? (curl_off_t)-1
-                                       : (curl_off_t)t->body_length);
+  SET(CURLOPT_POSTFIELDSIZE_LARGE,
+      t->chunked ? (curl_off_t)-1 : (curl_off_t)t->body_length);
   if (t->flags & FERRY_TRAILERS) {
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     SET(CURLOPT_TRAILERFUNCTION, ferry__on_trailers);

@@ -93,6 +93,15 @@ static bool is_spoiled(const ferry__transfer *t, const ferry__socket *s) {
          (t->host->secure && tls_pending(t->handle->easy));
 }
 
+/* libcurl 7.88 does not forget that it has sent trailers. When it sends such a
+ * request again, which it does if the body is empty, it writes the last chunk
+ * to the bytes before its buffer. So another handle sends it. */
+bool ferry__leaves_handle(ferry__transfer *t) {
+  if (t->curl.ended)
+    t->curl.again = t->fresh = true;
+  return t->curl.ended;
+}
+
 /* libcurl calls this when a connection is ready and nothing of the request has
  * been sent. Retries, phases and the guard depend on it. */
 int ferry__on_request(void *data, char *peer, char *local, int peer_port,
@@ -109,6 +118,10 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     handle->attempts++;
     free(t->curl.late); /* bytes of another attempt, or of none */
     t->curl.late = NULL;
+  }
+  if (answers && t->curl.ended) {
+    t->fault = (ferry__fault){FERRY_E_BODY_NOT_REPLAYABLE, 0};
+    return CURL_PREREQFUNC_ABORT;
   }
   t->receiving = FERRY__RECEIVE_HEAD;
   ferry__chunks_forget(t);
@@ -136,6 +149,10 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
         t->earlier + handle->attempts > FERRY__MAX_ATTEMPTS) {
       handle->attempts--;
       ferry__refuse_attempt(t);
+      return CURL_PREREQFUNC_ABORT;
+    }
+    if (ferry__leaves_handle(t)) {
+      handle->attempts--;
       return CURL_PREREQFUNC_ABORT;
     }
     t->curl.reached |= handle->reached && !refused;

@@ -124,6 +124,9 @@ void ferry__watch_close_notify(ferry__transfer *transfer);
 bool ferry__may_attempt(const ferry__transfer *transfer);
 /* The transfer ends, because it may not be sent again. */
 void ferry__refuse_attempt(ferry__transfer *transfer);
+/* Whether its handle cannot send the request again. Then another one does, when
+ * libcurl has given up. */
+bool ferry__leaves_handle(ferry__transfer *transfer);
 int ferry__on_request(void *handle, char *peer, char *local, int peer_port,
                       int local_port);
 
@@ -178,6 +181,9 @@ void ferry__head_ended(ferry__transfer *transfer);
 /* The response is complete, and nothing more can be had from its source or the
  * server: takes the transfer out of libcurl and ends it. */
 void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *transfer);
+/* The rest of the request is not sent: sets transfer->fault if the response is
+ * shorter than its head says. */
+void ferry__check_length(ferry__transfer *transfer);
 /* Makes libcurl check whether it is done, with nothing new to send. */
 void ferry__nudge(ferry__transfer *transfer);
 /* Keeps a piece of a paused response, so that libcurl cannot lose it with the

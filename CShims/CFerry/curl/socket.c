@@ -223,6 +223,10 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
     ferry__refuse_attempt(t);
     return CURL_SOCKET_BAD;
   }
+  /* If it must not be sent twice, ferry__on_request() refuses it. */
+  if (again && (!handle->reached || (t->flags & FERRY_IDEMPOTENT)) &&
+      ferry__leaves_handle(t))
+    return CURL_SOCKET_BAD;
   handle->tunnelling = t->host->secure && t->extras &&
                        t->extras->proxy_kind == FERRY_PROXY_HTTP;
   handle->tunnelled = handle->tunnel_granted = 0;

@@ -24,8 +24,7 @@ static uint64_t body_sent(const ferry__connection *c,
                           const ferry__transfer *t) {
   if (c->sent <= c->head_size)
     return 0;
-  if (t->body_kind == FERRY_BODY_PULL &&
-      (c->chunked || t->body_length == FERRY_UNKNOWN_LENGTH)) {
+  if (c->chunked) {
     uint64_t pulled = ferry__pulled(t), left = c->out_length - c->out_at;
     return pulled > left ? pulled - left : 0; /* without the chunked framing */
   }
@@ -81,13 +80,6 @@ static bool has_excess(ferry__connection *c, bool excess) {
   return excess || (c->tls && SSL_has_pending(c->tls));
 }
 
-/* FERRY_DUPLEX: nobody waits for the end of the request to learn of this. */
-static bool is_cut(const ferry__transfer *t) {
-  const ferry__decoder *decoder = t->decoder;
-  return (t->flags & FERRY_DUPLEX) && decoder && !decoder->held &&
-         !decoder->ended && t->result.body_received;
-}
-
 /* The response is complete. */
 void ferry__exchange_answered(ferry__connection *c, bool excess) {
   ferry_loop *loop = c->loop;
@@ -97,7 +89,7 @@ void ferry__exchange_answered(ferry__connection *c, bool excess) {
       !excess && c->response.persistent) {
     /* Now the rest of the request is sent, unless the server closes. */
     t->receiving = FERRY__RECEIVE_COMPLETE;
-    if (is_cut(t)) {
+    if (ferry__is_cut(t)) {
       ferry__exchange_fail(c, (ferry__fault){FERRY_E_CONTENT_DECODING,
                                              FERRY_D_DECODING_TRUNCATED});
       return;
@@ -231,8 +223,7 @@ static void reset(ferry__connection *c, ferry__transfer *t,
   c->closing = head->close;
   c->expects = head->expect;
   c->copies = false;
-  c->chunked = t->body_kind == FERRY_BODY_PULL &&
-               t->body_length == FERRY_UNKNOWN_LENGTH;
+  c->chunked = t->chunked;
   c->body_at = c->sent = 0;
   c->end_errno = 0;
   c->head_size = 0;

@@ -36,8 +36,7 @@ static const char *encodings_of(const ferry_loop *loop,
 }
 
 static bool has_length(const ferry__transfer *t) {
-  return t->body_kind != FERRY_BODY_NONE &&
-         t->body_length != FERRY_UNKNOWN_LENGTH;
+  return t->body_kind != FERRY_BODY_NONE && !t->chunked;
 }
 
 static void note(ferry__request_head *head, const char *line) {

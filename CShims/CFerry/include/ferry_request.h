@@ -27,7 +27,7 @@ enum {
    * dead before the first byte of a response (RFC 9110, 9.2.2). Without this
    * flag it is never sent again, nor once a part of its body was pulled. */
   FERRY_IDEMPOTENT = 1u << 0,
-  /* Decode Content-Encoding gzip, deflate, br and zstd. */
+  /* Decode Content-Encoding gzip, deflate, br and zstd, except in a 206. */
   FERRY_DECODE = 1u << 1,
   /* Call on_started when the transfer leaves the queue. */
   FERRY_NOTIFY_START = 1u << 2,

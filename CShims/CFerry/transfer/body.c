@@ -21,7 +21,8 @@ bool ferry__has_body(const ferry__transfer *t) {
 static bool begin_body(ferry_loop *loop, ferry__transfer *t) {
   const ferry__head *head = t->head;
   bool body = ferry__has_body(t);
-  bool decode = body && (t->flags & FERRY_DECODE) &&
+  /* A part is one of the coded bytes, and may begin anywhere. */
+  bool decode = body && (t->flags & FERRY_DECODE) && head->status != 206 &&
                 head->coding != FERRY__CODING_NONE &&
                 head->coding != FERRY__CODING_OTHER;
   if (body && t->max_body && !decode && head->content_length > 0 &&
@@ -111,14 +112,18 @@ void ferry__head_informational(ferry_loop *loop, ferry__transfer *t) {
 
 /* ---- The end, before the request's --------------------------------------- */
 
-void ferry__tell_answered(ferry_loop *loop, ferry__transfer *t) {
+bool ferry__is_cut(const ferry__transfer *t) {
   const ferry__decoder *decoder = t->decoder;
+  return (t->flags & FERRY_DUPLEX) && decoder && !decoder->held &&
+         t->receiving == FERRY__RECEIVE_COMPLETE && !decoder->ended &&
+         t->result.body_received;
+}
+
+void ferry__tell_answered(ferry_loop *loop, ferry__transfer *t) {
   if (!(t->flags & FERRY_DUPLEX) || t->told || t->curl.kept ||
       t->receiving != FERRY__RECEIVE_COMPLETE || !loop->options.on_answered)
     return;
-  /* What is cut short inside of its coding is a fault at the end. */
-  if (decoder &&
-      (decoder->held || (t->result.body_received && !decoder->ended)))
+  if (t->decoder && t->decoder->held)
     return;
   ferry_result so_far = so_far_of(t);
   so_far.trailers_length =

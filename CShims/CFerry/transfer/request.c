@@ -349,6 +349,9 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   t->body = text;
   t->body_length =
       request->body_kind == FERRY_BODY_NONE ? 0 : request->body_length;
+  t->expects = seen.expect && request->body_kind != FERRY_BODY_NONE;
+  t->chunked = request->body_kind == FERRY_BODY_PULL &&
+               request->body_length == FERRY_UNKNOWN_LENGTH;
 
   t->entry.id = t->result.id = request->id;
   t->result.content_length = -1;

@@ -60,9 +60,17 @@ void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *t,
       ferry__transfer_end(loop, t, t->fault);
       return;
     }
-    if (t->paused)
+    if (t->decoder->held)
       return; /* paused again before the held bytes were delivered */
-    ferry__tell_answered(loop, t);
+    if (ferry__is_cut(t)) {
+      ferry__transfer_end(loop, t,
+                          (ferry__fault){FERRY_E_CONTENT_DECODING,
+                                         FERRY_D_DECODING_TRUNCATED});
+      return;
+    }
+    ferry__tell_answered(loop, t); /* also if the last piece has paused it */
+    if (t->paused)
+      return;
   }
   t->engine->resume(loop, t);
 }

@@ -95,6 +95,7 @@ typedef struct ferry__carried {
   bool untouched; /* the server has not processed its stream */
   bool reached;   /* the server may have processed an earlier attempt */
   bool again;     /* nothing was sent: the transfer must start again */
+  bool ended; /* the handle has read the end of a body with trailers */
 } ferry__carried;
 
 struct ferry__transfer {
@@ -135,6 +136,8 @@ struct ferry__transfer {
   uint8_t paused;    /* enum ferry__pause */
   uint8_t source;    /* enum ferry__source_state */
   uint8_t earlier;   /* attempts before this one */
+  bool chunked;      /* its body is sent in chunks, in every attempt */
+  bool expects;      /* it has a body, and an Expect of the caller's */
   bool fresh;        /* the next attempt uses a new connection */
   bool unexpecting;  /* sends no Expect: the server has refused it (417) */
   bool secure;       /* its host is reached over TLS */
@@ -203,6 +206,10 @@ void ferry__deliver(ferry_loop *loop);
 bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
 /* An informational head is complete. */
 void ferry__head_informational(ferry_loop *loop, ferry__transfer *transfer);
+/* FERRY_DUPLEX: the response is complete, but not within its coding, and
+ * nothing of it is held. Nobody waits for the end of the request to learn of
+ * this. */
+bool ferry__is_cut(const ferry__transfer *transfer);
 /* FERRY_DUPLEX: reports the end of the response once nothing of it is held. */
 void ferry__tell_answered(ferry_loop *loop, ferry__transfer *transfer);
 /* Whether a body follows the head, by method, status and length. */

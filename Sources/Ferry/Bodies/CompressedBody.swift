@@ -89,6 +89,9 @@ final class CompressingSource: BodySource {
         state.withLock { $0.fault } ?? inner.failure(sending: errno)
     }
 
+    /// They follow the body as they are.
+    var trailers: [UInt8] { inner.trailers }
+
     func open(resume: @escaping @Sendable () -> Void) {
         state.withLock { $0.resume = resume }
         inner.open { [weak self] in self?.resumeWork() }

@@ -22,8 +22,11 @@ extension RequestBody {
         _ names: [String], _ fields: @escaping @Sendable () async throws -> Headers
     ) -> RequestBody {
         if names.isEmpty { return self }
-        return RequestBody(
+        var body = RequestBody(
             content: .pulled(TrailedBody(body: self, trailerNames: names, fields: fields)), contentType: contentType)
+        // What makes the source of this body compresses it, too.
+        body.coding = coding
+        return body
     }
 }
 

@@ -155,7 +155,8 @@ public struct NetworkConfiguration: Sendable {
     public var userAgent: String?
 
     /// The accepted content codings (`Accept-Encoding`); empty means none. The default is `gzip` and `deflate`. Every
-    /// ``ContentEncoding`` is decoded before the body is delivered, requested or not.
+    /// ``ContentEncoding`` is decoded before the body is delivered, requested or not. The body of a 206 is delivered as
+    /// it is, because it is a part of the coded bytes.
     public var acceptedEncodings: [ContentEncoding]
 
     /// Creates a configuration. Parameters that are left out have their defaults.

@@ -127,9 +127,10 @@ final class RunningExchange: Sendable {
         state.withLock { $0.result = result }
         switch result {
         case .failure: writerBody.pipe.close()
-        case .success:
-            // A response that did not come from the network, like one of an interceptor, never takes the body.
-            if carrier.run?.isWhole != false { writerBody.pipe.stop() }
+        case .success(let response):
+            // The transport sends nothing more after such a head. It may be the head of an attempt that is retried, so
+            // the body is not stopped before. A response that did not come from the network never takes the body.
+            if response.head.status >= 300 || carrier.run?.isWhole != false { writerBody.pipe.stop() }
             writerBody.commit()
         }
     }
@@ -303,13 +304,7 @@ final class WriterBody: PulledBody {
         func open(resume: @escaping @Sendable () -> Void) { body.pipe.open(resume: resume) }
 
         func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
-            guard body.isCurrent(attempt) else { return .failed }
-            let fill = body.pipe.read(into: space)
-            switch fill {
-            case .bytes, .end: body.noteReading()
-            case .piece, .later, .failed: break
-            }
-            return fill
+            body.fill(space, for: attempt)
         }
 
         var trailers: [UInt8] { body.state.withLock { $0.trailers } }
@@ -317,9 +312,18 @@ final class WriterBody: PulledBody {
         func close() { body.left(by: attempt) }
     }
 
-    private func isCurrent(_ attempt: Int) -> Bool { state.withLock { $0.attempt == attempt } }
-
-    private func noteReading() { state.withLock { $0.wasRead = true } }
+    /// In one step: another attempt must not begin between the look at the attempt and the read.
+    private func fill(_ space: UnsafeMutableRawBufferPointer, for attempt: Int) -> TransferFill {
+        state.withLock { state in
+            guard state.attempt == attempt else { return .failed }
+            let fill = pipe.read(into: space)
+            switch fill {
+            case .bytes, .end: state.wasRead = true
+            case .piece, .later, .failed: break
+            }
+            return fill
+        }
+    }
 
     /// An attempt has ended. If it has read anything, no other attempt can send the body.
     private func left(by attempt: Int) {

@@ -149,8 +149,6 @@ final class StreamCarrier: BodyCarrier {
     }
 
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody {
-        // The transport sends nothing more behind such a head.
-        if head.status >= 300 { writing?.pipe.stop() }
-        return .left
+        .left
     }
 }

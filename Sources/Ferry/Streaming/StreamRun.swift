@@ -240,13 +240,14 @@ final class StreamRun: Run, @unchecked Sendable {
     /// `length` is the announced length of the whole body. `isEncoded` means that it is not the length of the delivered
     /// body.
     func abandon(expecting length: Int64?, isEncoded: Bool = false) {
-        let (isOver, wasPaused, received) = stream.withLock { state -> (Bool, Bool, Int) in
+        let (isOver, isUnsent, wasPaused, received) = stream.withLock { state -> (Bool, Bool, Bool, Int) in
             state.isAbandoned = true
             state.buffered = []
             defer { state.isPaused = false }
-            return (state.end != nil, state.isPaused, state.received)
+            return (state.end != nil, state.answer == nil, state.isPaused, state.received)
         }
-        if isOver { return }
+        // The response of an exchange has ended, but its request may wait for a writer that will not come.
+        if isOver { return isUnsent ? core.cancel(self) : () }
         let rest = length.map { isEncoded ? $0 : $0 - Int64(received) }
         guard let rest, rest <= Self.drained else { return core.cancel(self) }
         if wasPaused { core.transport.resume(id) }

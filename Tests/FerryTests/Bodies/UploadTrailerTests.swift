@@ -51,6 +51,20 @@ import Testing
         #expect(rest.contains(kind == "form" ? "form-data" : "de"))
     }
 
+    /// In either order: the coding is one of the body, not of what follows it.
+    @Test(arguments: [false, true], [RequestBody.Coding.gzip, .zstd]) func trailersFollowACompressedBody(
+        isLast: Bool, coding: RequestBody.Coding
+    ) async throws {
+        func trailed(_ body: RequestBody) -> RequestBody { body.withTrailers(["X-Sum"]) { ["X-Sum": "5"] } }
+        for body in [RequestBody.stream { Pieces(pieces: Self.pieces) }, .bytes(Array("abcde".utf8))] {
+            let text = try await sent(isLast ? trailed(body).compressed(coding) : trailed(body.compressed(coding)))
+            let (head, rest) = try parts(text)
+            #expect(head.contains(coding == .gzip ? "Content-Encoding: gzip" : "Content-Encoding: zstd"))
+            #expect(head.contains("Trailer: X-Sum") && head.contains("Transfer-Encoding: chunked"))
+            #expect(rest.hasSuffix("0\r\nX-Sum: 5\r\n\r\n"), "\(rest)")
+        }
+    }
+
     @Test func trailersAreRequestedAfterTheLastByte() async throws {
         let given = Tally()
         let body = RequestBody.stream {

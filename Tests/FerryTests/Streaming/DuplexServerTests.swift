@@ -53,6 +53,42 @@ import Testing
         }
     }
 
+    @Test func aRetryBeforeTheFirstByteSendsTheBody() async throws {
+        try await withExchanges { agent, server in
+            server.script(
+                connection: 1,
+                [.expectHead, .send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), .close])
+            var request = HTTPRequest(.put, "/echo/body")
+            request.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
+            request.timeouts = Timeouts(idle: .seconds(5))
+            let text = try await agent.exchange(request) { response, body in
+                #expect(try await response.head.status == 200)
+                try await body.write(Array("here".utf8))
+                try body.finish()
+                return try await response.body.collect(upTo: 100)
+            }
+            #expect(text == Data("here".utf8) && server.connectionCount == 2)
+        }
+    }
+
+    /// Nobody tells the source that its transfer is no longer wanted, and the server keeps the connection.
+    @Test(arguments: [whole, chunked]) func aResponseThatIsNotAcceptedLeavesNothing(answer: String) async throws {
+        try await withExchanges { agent, server in
+            server.script(path: "/x", [.expectBytes(3), .send(answer)])
+            var request = HTTPRequest(.post, "/x")
+            request.statusValidation = .codes([201])
+            let error = await failure {
+                try await agent.exchange(request) { response, body in
+                    try await body.write([1, 2, 3])
+                    _ = try await response.head
+                }
+            }
+            #expect(error?.code == .invalidStatusCode(200) && error?.response?.body == Array("ok".utf8))
+            try await server.waitForOpenConnections(atMost: 0)
+            #expect(await eventually { agent.statistics.running == 0 })
+        }
+    }
+
     @Test func anAcceptedRefusalStopsTheWriter() async throws {
         try await withExchanges { agent, server in
             let no = "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
