@@ -34,8 +34,7 @@ enum ArchiveBench {
         }
         plan.verdict.judge(&report)
         let ruling = BenchRuling(report, plan.verdict, mustBeRight: false, wasInterrupted: wasInterrupted)
-        try plan.output.write(report, ruling)
-        return ruling.exitCode
+        return plan.output.write(report, ruling)
     }
 
     /// Ends when every request has its result, or when its task is cancelled.

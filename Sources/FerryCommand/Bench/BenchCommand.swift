@@ -128,9 +128,9 @@ enum BenchCommand: Subcommand {
         // The own server always sends the same response.
         let mustBeRight = server != nil || plan.bodies != .likeFirst
         let ruling = BenchRuling(report, plan.verdict, mustBeRight: mustBeRight, wasInterrupted: wasInterrupted)
-        try plan.output.write(report, ruling)
+        let code = plan.output.write(report, ruling)
         if let rivalFault { throw rivalFault }
-        return ruling.exitCode
+        return code
     }
 }
 

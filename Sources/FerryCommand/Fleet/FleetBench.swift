@@ -27,13 +27,13 @@ enum FleetBench {
         plan.verdict.judge(&report)
         let ruling = BenchRuling(
             report, plan.verdict, mustBeRight: plan.bodies != .likeFirst, wasInterrupted: wasInterrupted)
-        try plan.output.write(report, ruling)
+        let code = plan.output.write(report, ruling)
         // The table already has these among its warnings.
         for (index, member) in (report.fleet ?? []).enumerated() where plan.output.printsJSON {
             guard let complaint = member.complaint(number: index + 1) else { continue }
             Console.error("ferry bench: \(Main.oneLine(complaint))\n")
         }
-        return ruling.exitCode
+        return code
     }
 
     /// `nil` if ctrl-C was pressed before anything was measured.
@@ -63,8 +63,7 @@ enum FleetBench {
         // The coordinator judges the whole load. A worker has no conditions of its own.
         let ruling = BenchRuling(
             report, BenchVerdict([], baseline: nil), mustBeRight: false, wasInterrupted: wasInterrupted)
-        try output.write(report, ruling)
-        return wasInterrupted ? .interrupted : .success
+        return output.write(report, ruling, after: wasInterrupted ? .interrupted : .success)
     }
 }
 
