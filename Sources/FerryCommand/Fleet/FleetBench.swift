@@ -14,8 +14,14 @@ enum FleetBench {
         }
         let joinTime = try arguments.seconds("join-timeout") ?? .seconds(60)
         let order = try FleetOrder(arguments)
-        let plan = try BenchPlan(arguments)
-        try plan.order.check()
+        // The coordinator's own part: it sends nothing, but it judges and reports.
+        var plan = try BenchPlan(arguments)
+        if let recording = order.recording {
+            let archive = try ArchiveLoad.archive(Array(recording.bytes), recording.name)
+            try plan.replay(recording.name, archive, arguments)
+        } else {
+            try plan.order.check()
+        }
         if let obstacle = plan.obstacle(to: workers) { throw UsageError(obstacle) }
         let coordinator = FleetCoordinator(
             plan: plan, order: order, workers: workers, joinTime: joinTime,
