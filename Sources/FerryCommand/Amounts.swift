@@ -37,7 +37,7 @@ enum HTMLText {
     static let stackedTables = """
         @media (max-width: 640px) {
           body { margin: 1rem auto; padding: 0 .8rem; } th, td { white-space: normal; overflow-wrap: anywhere; padding: .3rem; }
-          td + td:last-child { overflow-wrap: normal; }
+          td + td:last-child { white-space: nowrap; }
           table.headed th { display: none; } table.headed tr { display: grid; grid-template-columns: repeat(3, 1fr);
             border-bottom: 1px solid var(--line); padding: .3rem 0; }
           table.headed td { border: 0; padding: .1rem 0; text-align: left; width: auto; }

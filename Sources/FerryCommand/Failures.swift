@@ -1,4 +1,6 @@
 internal import Ferry
+internal import FerryMeasurement
+internal import Glibc
 
 /// The exit codes of the command, on which scripts rely.
 enum ExitCode: Int32, Sendable, CaseIterable {
@@ -50,11 +52,22 @@ struct UsageError: Error, Equatable {
 enum FailureText {
     /// One sentence without secrets. `request` has the limits that were set.
     static func of(_ error: RequestError, _ request: any Request) -> String {
+        explanation(of: error, request)
+            ?? [error.code.description, error.message].filter { !$0.isEmpty }.joined(separator: ": ")
+    }
+
+    /// `nil` if the code and the message of the error are enough.
+    static func explanation(of error: RequestError, _ request: any Request) -> String? {
         let place = place(of: error.url)
         switch error.code {
         case .dns(.notFound): return "could not resolve \"\(place.host)\""
         case .dns(.temporary): return "could not resolve \"\(place.host)\" now: no name server has answered"
         case .connect(.refused): return "could not connect to \(place.authority): connection refused"
+        case .connect: return "could not connect to \(named(error.message) ?? "\(place.authority): \(error.message)")"
+        case .proxy(.unreachable):
+            let reason = error.errno == 0 ? error.message : String(cString: strerror(Int32(error.errno)))
+            return "could not connect to the proxy: \(reason)"
+        case .tls: return "no TLS connection to \(place.authority): \(openSSLReason(error.message))"
         case .timeout(.deadline):
             guard let deadline = request.deadline else { break }
             return "no complete response within \(text(deadline)) (deadline)"
@@ -64,16 +77,32 @@ enum FailureText {
         case .timeout(.connect), .timeout(.tls), .timeout(.dns):
             guard let connect = request.timeouts?.connect else { break }
             return "no connection to \(place.authority) within \(text(connect)) (connect timeout)"
+        case .timeout(.read):
+            guard let idle = (request.timeouts ?? Timeouts()).idle else { break }
+            return "no byte of the body for \(text(idle)) (idle timeout)"
+        case .timeout(.lowSpeed):
+            guard let bound = request.timeouts?.lowSpeed else { break }
+            return "slower than \(bound.bytesPerSecond) bytes per second for \(text(bound.time)) (--low-speed)"
+        case .responseTooLarge:
+            let limit = request.maxBodyBytes ?? NetworkConfiguration().limits.maxBodyBytes
+            let option = request is FetchRequest ? " (--max-body)" : ""
+            return "the body is larger than \(grouped(UInt64(max(limit, 1)))) bytes\(option)"
+        case .invalidStatusCode:
+            guard let status = error.status else { break }
+            return "status \(status) is not accepted"
+        case .invalidJSON where error.message.hasPrefix("not JSON"): return "the body is \(error.message)"
+        case .schemaMismatch: return "the body does not match the schema: \(error.message)"
         case .invalidURL:
             // The position refers to the displayed text, if the character is part of it.
             let url = shown(request.path)
-            return "invalid URL \"\(url)\": \(fault(in: url) ?? fault(in: request.path, hidden: true) ?? error.message)"
+            let reason = fault(in: url) ?? fault(in: request.path, hidden: true) ?? fault(inAuthorityOf: url)
+            return "invalid URL \"\(url)\": \(reason ?? error.message)"
         case .unsupportedScheme:
             return "\"\(shown(request.path))\" cannot be fetched: a URL begins with http:// or https://"
         case .incompleteBody: return "\(error.message) (\(error.code.detail ?? ""))"
         default: break
         }
-        return [error.code.description, error.message].filter { !$0.isEmpty }.joined(separator: ": ")
+        return nil
     }
 
     /// `2 s`, `500 ms`
@@ -96,6 +125,35 @@ enum FailureText {
             if scalar.value < 0x20 || scalar.value == 0x7F { return "control character \(place)" }
         }
         return nil
+    }
+
+    /// What is wrong with the host and the port.
+    private static func fault(inAuthorityOf url: String) -> String? {
+        let authority = place(of: url).authority
+        if authority.isEmpty || authority.hasPrefix(":") { return "no host" }
+        if authority.hasPrefix("[") && !authority.contains("]") { return "no ] after the address" }
+        let rest = authority.hasPrefix("[") ? authority.drop { $0 != "]" } : authority[...]
+        guard let colon = rest.firstIndex(of: ":") else { return nil }
+        let port = rest[rest.index(after: colon)...]
+        return UInt16(port) == nil ? "port \(port) is not a number up to 65535" : nil
+    }
+
+    /// libcurl and the core name the socket or the address before the reason.
+    private static func named(_ message: String) -> String? {
+        let start = "Failed to connect to "
+        return message.hasPrefix(start) ? String(message.dropFirst(start.count)) : nil
+    }
+
+    /// `wrong version number` of `OpenSSL/3.0.19: error:0A00010B:SSL routines::wrong version number`.
+    private static func openSSLReason(_ message: String) -> Substring {
+        let isQueued = message.contains("error:")
+        guard isQueued, let colons = message.ranges(of: "::").last else { return message[...] }
+        return message[colons.upperBound...]
+    }
+
+    /// `200-299, 404`
+    static func text(_ ranges: [ClosedRange<Int>]) -> String {
+        ranges.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", ")
     }
 
     /// Without user, password and query values.

@@ -151,7 +151,7 @@ import Testing
         try await withFolder { folder in
             try await withLoopbackServer { server in
                 let status = try run(#""$0" download "$1/status/404" -o "$2/" 2>&1"#, server.baseURL, folder)
-                #expect(status.code == 5 && status.output.contains("invalidStatusCode"))
+                #expect(status.code == 5 && status.output.hasSuffix(": status 404 is not accepted\n"))
                 let digest = try run(
                     #""$0" download "$1/bytes/5" -o "$2/f" --sha256 "$3" --json"#, server.baseURL, folder,
                     String(repeating: "0", count: 64))
@@ -160,6 +160,11 @@ import Testing
                 let nowhere = try run(#""$0" download "$1/bytes/5" -o "$2/none/f" --json"#, server.baseURL, folder)
                 let lost = try reports(nowhere.output).first
                 #expect(nowhere.code == 3 && lost?.error?.code == "fileIO")
+                let line = try run(#""$0" download "$1/bytes/5" -o "$2/none/f" 2>&1"#, server.baseURL, folder)
+                let text = "/bytes/5: cannot write \(folder)/none: No such file or directory\n"
+                #expect(line.output.hasSuffix(text), "\(line)")
+                let broken = try run(#""$0" download "http://a b/" 2>&1"#)
+                #expect(broken.output == "ferry download: invalid URL \"http://a b/\": space at position 9\n")
                 #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
                 for line in [
                     "", "http://h/ -o /dev/null http://i/", "http://h/ --sha256 abc", "http://h/ --limit-rate x",

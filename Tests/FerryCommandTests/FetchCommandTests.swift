@@ -99,7 +99,7 @@ import Testing
         try await withLoopbackServer { server in
             let outcome = try await fetch(server.baseURL + "/status/503?body=later")
             #expect(outcome.text == "later" && outcome.code == .statusNotAccepted)
-            #expect(outcome.said == "ferry fetch: status 503 is not accepted\n")
+            #expect(outcome.said == "ferry fetch: status 503 is not accepted (expected 200-299)\n")
         }
     }
 

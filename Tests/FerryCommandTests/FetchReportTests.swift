@@ -104,6 +104,12 @@ import Testing
         (["http://kim:secret@a b/x?q=1"], "invalid URL \"http://a b/x\": space at position 9"),
         (["http://h/a?q=b c"], "invalid URL \"http://h/a\": space in a part that is not shown"),
         (["//127.0.0.1:1/x"], "could not connect to 127.0.0.1:1: connection refused"),
+        (["/get"], "invalid URL \"http:///get\": no host"),
+        (["http://kim:secret@:80/"], "invalid URL \"http://:80/\": no host"),
+        (["http://[::1/x"], "invalid URL \"http://[::1/x\": no ] after the address"),
+        (["http://h:99999/"], "invalid URL \"http://h:99999/\": port 99999 is not a number up to 65535"),
+        (["http://h/", "--unix-socket", "/none"], "could not connect to /none: No such file or directory"),
+        (["http://h/", "--proxy", "127.0.0.1:1"], "could not connect to the proxy: Connection refused"),
         (["gopher://h/x"], "\"gopher://h/x\" cannot be fetched: a URL begins with http:// or https://"),
     ]) func aFailureNamesWhatItIsAbout(line: [String], text: String) throws {
         let end = try FerryProgram.run(["fetch"] + line)
@@ -118,6 +124,32 @@ import Testing
             ] {
                 let end = try FerryProgram.run(["fetch", server.baseURL + "/delay/60000"] + options)
                 #expect(end.code == 3 && end.output == "ferry fetch: \(text)\n", "\(end)")
+            }
+        }
+    }
+
+    @Test(arguments: ["automatic", "libcurl"]) func aRejectedResponseIsExplained(engine: String) async throws {
+        try await withLoopbackServer { server in
+            server.script(
+                path: "/length", [.send("HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\nhello"), .close])
+            let coded = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello"
+            server.script(path: "/coding", [.send(coded), .close])
+            let tls = server.baseURL.replacing("http:", with: "https:")
+            for (line, text) in [
+                ([server.baseURL + "/length"], "malformedResponse(length): the response violates HTTP"),
+                ([server.baseURL + "/coding"], "contentDecoding(corrupt): the compressed body is damaged"),
+                (
+                    [server.baseURL + "/bytes/20000", "--max-body", "10kB"],
+                    "the body is larger than 10,000 bytes (--max-body)"
+                ),
+                (
+                    [server.baseURL + "/hello", "--status", "201,300-399"],
+                    "status 200 is not accepted (expected 201, 300-399)"
+                ),
+                ([tls], "no TLS connection to 127.0.0.1:\(server.port): wrong version number"),
+            ] {
+                let end = try FerryProgram.run(["fetch", "--engine", engine, "-o", "/dev/null"] + line)
+                #expect(end.output == "ferry fetch: \(text)\n", "\(line): \(end)")
             }
         }
     }

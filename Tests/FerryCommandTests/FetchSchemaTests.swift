@@ -46,16 +46,17 @@ import Testing
     @Test func oneThatDoesNotFitFailsTheValidation() async throws {
         let outcome = try await fetch(body: #"[{"id": 1}, {"id": "x"}]"#)
         #expect(outcome.code == .validationFailed)
-        #expect(outcome.said == "ferry fetch: schemaMismatch: $[1].id: expected integer, found string\n")
+        let fault = "$[1].id: expected integer, found string"
+        #expect(outcome.said == "ferry fetch: the body does not match the schema: \(fault)\n")
         #expect(outcome.output == #"[{"id": 1}, {"id": "x"}]"#, "the body is what one then wants to see")
     }
 
     @Test func whatIsNoJSONFailsItToo() async throws {
         var outcome = try await fetch(body: "[1")
         #expect(outcome.code == .validationFailed)
-        #expect(outcome.said.hasPrefix("ferry fetch: invalidJSON: not JSON, at byte 2"))
+        #expect(outcome.said.hasPrefix("ferry fetch: the body is not JSON, at byte 2"))
         outcome = try await fetch(body: "")
-        #expect(outcome.code == .validationFailed && outcome.said.contains("invalidJSON"))
+        #expect(outcome.code == .validationFailed && outcome.said.contains("the body is not JSON"))
     }
 
     @Test func theStatusComesFirst() async throws {

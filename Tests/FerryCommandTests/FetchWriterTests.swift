@@ -193,7 +193,7 @@ import Testing
         }
         try await withLoopbackServer { server in
             let end = try FerryProgram.run("fetch", "--events", server.baseURL + "/status/404")
-            #expect(end.code == 5 && end.output == "ferry fetch: status 404 is not accepted\n", "\(end)")
+            #expect(end.code == 5 && end.output == "ferry fetch: status 404 is not accepted (expected 200)\n", "\(end)")
         }
     }
 

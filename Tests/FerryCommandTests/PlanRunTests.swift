@@ -107,6 +107,14 @@ import Testing
         #expect(requests.first?.path == "/a/1")
     }
 
+    @Test func aCaptureFromWhatIsNoJSONNamesItsVariable() async throws {
+        let (report, _) = try await perform(
+            #"{"requests": {"a": {"path": "/hello", "capture": {"t": "/x"}}}, "run": "a"}"#)
+        #expect(report.rows[0].code == .invalidJSON && report.exitCode == .validationFailed)
+        let text = "cannot capture 't': the body is not JSON, at byte 0: unexpected character or end"
+        #expect(report.rows[0].fault == text)
+    }
+
     @Test func reportsAreJSONAndATable() async throws {
         let (report, _) = try await perform(
             #"{"name": "r", "requests": {"a": "/hello", "b": "/status/404"}, "run": {"chain": ["a", "b", "a"]}}"#)
@@ -116,6 +124,8 @@ import Testing
         #expect(steps.map { $0["state"]?.string } == ["finished", "failed", "skipped"])
         #expect(steps.map { $0["status"]?.int } == [200, 404, nil])
         #expect(json.value(atPointer: "/steps/1/error/code")?.string == "invalidStatusCode")
+        let message = json.value(atPointer: "/steps/1/error/message")?.string
+        #expect(message == "expected status 200-299, found 404")
         #expect((json.value(atPointer: "/steps/0/metrics/total")?.int ?? 0) > 0)
         let lines = report.table.split(separator: "\n")
         #expect(lines.count == 6)

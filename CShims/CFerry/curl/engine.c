@@ -166,8 +166,9 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
   if (code == CURLE_SEND_ERROR && t->curl.late && !t->fault.code &&
       !t->head->received && ferry__late_answer(t))
     code = CURLE_OK;
-  if (code == CURLE_COULDNT_CONNECT && t->fault.code)
-    t->handle->words[0] = 0; /* intended: see ferry__on_open() */
+  /* libcurl knows only that a callback refused, as ferry__on_open() does. */
+  if (t->fault.code)
+    t->handle->words[0] = 0;
   if (!code)
     t->handle->words[0] = 0; /* a reset after a response is not its cause */
   t->result.curl_code = (int32_t)code;

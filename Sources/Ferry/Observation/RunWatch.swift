@@ -15,6 +15,8 @@ final class RunWatch: Sendable {
     /// Whether the trace context is sent to servers.
     let sendsTrace: Bool
     private let onInformational: InformationalHandler?
+    /// The latest request, for the log: after a redirect its URL is not that of the run.
+    private let latest = Mutex<SentRequest?>(nil)
 
     /// [event loop's thread] The closure that one call has passed for informational responses.
     typealias InformationalHandler = @Sendable (InformationalResponse) -> Void
@@ -63,21 +65,24 @@ final class RunWatch: Sendable {
         guard let log else { return }
         let (method, url) = (HTTPMethod(built.transfer.method), built.transfer.url)
         let headers = built.transfer.headers
+        latest.withLock { $0 = SentRequest(method: method, url: url) }
         log.sends(info, method, to: url, Headers(headers))
     }
 
     /// A response has arrived, perhaps not the last.
     func received(_ result: TransferResult) {
         span?.received(result)
-        if result.status != 0 { log?.received(info, status: result.status, Headers(result)) }
+        if result.status != 0 { log?.received(info, to: latestRequest, status: result.status, Headers(result)) }
     }
 
     /// [event loop's thread] An informational response came.
     func received(_ response: InformationalResponse) {
-        log?.received(info, status: response.status, response.headers)
+        log?.received(info, to: latestRequest, status: response.status, response.headers)
         for observer in observers { observer.informational(info, response) }
         onInformational?(response)
     }
+
+    private var latestRequest: SentRequest? { latest.withLock { $0 } }
 
     /// The result of the only transfer of a run. A run with several transfers reports each when it arrives.
     func received(_ answer: Answer) { if case .result(let result) = answer { received(result) } }
@@ -94,6 +99,13 @@ final class RunWatch: Sendable {
     func didStop(_ outcome: RunOutcome) {
         for observer in observers { observer.didStop(info, outcome) }
     }
+}
+
+/// A request as it was sent, which after a redirect is not as the run began.
+struct SentRequest: Sendable {
+    var method: HTTPMethod
+    /// With its secrets.
+    var url: String
 }
 
 /// Writes Ferry's log entries about runs. An agent without a sink has no `RunLog`, so that logging costs only the check
@@ -132,8 +144,11 @@ struct RunLog: Sendable {
         sink.log(.trace, entry(of: run, method, to: url, headers()))
     }
 
-    func received(_ run: RunInfo, status: Int, _ headers: @autoclosure () -> Headers) {
-        sink.log(.trace, entry(of: run, received: headers(), status: status))
+    /// `request` is the one that was sent, if it is known. Its URL is redacted here.
+    func received(
+        _ run: RunInfo, to request: SentRequest? = nil, status: Int, _ headers: @autoclosure () -> Headers
+    ) {
+        sink.log(.trace, entry(of: run, request, received: headers(), status: status))
     }
 
     private func entry(of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) -> LogEntry {
@@ -174,8 +189,14 @@ struct RunLog: Sendable {
         return entry
     }
 
-    private func entry(of run: RunInfo, received headers: Headers, status: Int) -> LogEntry {
+    private func entry(
+        of run: RunInfo, _ request: SentRequest?, received headers: Headers, status: Int
+    ) -> LogEntry {
         var entry = LogEntry(.trace, "received", run: run)
+        if let request {
+            entry = LogEntry(.trace, "received", run: run.id, url: request.url)
+            entry.method = request.method
+        }
         entry.status = status
         entry.setHeaders(headers, sensitive: sensitiveHeaders)
         return entry

@@ -7,60 +7,68 @@ enum ArchiveBench {
     /// The options that `--har` can be combined with; the file has the rest.
     private static let allowed: Set = [
         "har", "unpaced", "concurrency", "connections", "loops", "engine", "timeout", "status", "json", "html",
-        "baseline", "fail-if", "help",
+        "baseline", "fail-if", "help", "fleet", "workers", "join-timeout",
     ]
 
     static func run(_ path: String, _ arguments: ParsedArguments) async throws -> ExitCode {
+        try check(arguments)
+        if arguments.has("fleet") { return try await FleetBench.coordinate(arguments) }
+        for name in ["workers", "join-timeout"] where arguments.has(name) {
+            throw UsageError("--\(name) requires --fleet")
+        }
+        var plan = try BenchPlan(arguments)
+        try plan.replay(path, try ArchiveLoad.archive(try InputFile.bytes(at: path), path), arguments)
+        raiseDescriptorLimit()
+        var (report, wasInterrupted) = try await interruptible { [plan] in BenchReport(plan, await figures(plan)) }
+        plan.verdict.judge(&report)
+        let ruling = BenchRuling(report, plan.verdict, mustBeRight: false, wasInterrupted: wasInterrupted)
+        return plan.output.write(report, ruling)
+    }
+
+    private static func check(_ arguments: ParsedArguments) throws(UsageError) {
         for option in BenchCommand.allOptions.map(\.name) where !allowed.contains(option) && arguments.has(option) {
             throw UsageError("--har and --\(option) cannot be combined")
         }
         if let operand = arguments.operands.first {
             throw UsageError("--har and a URL ('\(operand)') cannot be combined")
         }
-        let isPaced = !arguments.has("unpaced")
-        if isPaced && arguments.has("concurrency") {
+        if !arguments.has("unpaced") && arguments.has("concurrency") {
             throw UsageError("--har and -c can be combined only with --unpaced")
         }
-        var plan = try BenchPlan(arguments)
-        // The file has an entry for each redirect that was followed.
-        plan.order.configuration.redirectPolicy = .none
-        plan.bodies = .none
-        let archive = try ArchiveLoad(contentsOf: path, plan.order, isPaced: isPaced)
-        plan.requests = archive.entries.count
-        plan.duration = nil
-        raiseDescriptorLimit()
-        var (report, wasInterrupted) = try await interruptible { [plan] in
-            await perform(archive, plan, isPaced: isPaced)
-        }
-        plan.verdict.judge(&report)
-        let ruling = BenchRuling(report, plan.verdict, mustBeRight: false, wasInterrupted: wasInterrupted)
-        try plan.output.write(report, ruling)
-        return ruling.exitCode
     }
 
-    /// Ends when every request has its result, or when its task is cancelled.
-    static func perform(_ archive: ArchiveLoad, _ plan: BenchPlan, isPaced: Bool) async -> BenchReport {
+    /// Ends when every request has its result, or when its task is cancelled. The worker of a fleet begins at an agreed
+    /// time. `look` is called ten times a second with what was measured so far.
+    static func figures(
+        _ plan: BenchPlan, at begin: UInt64? = nil,
+        _ look: @escaping @Sendable (BenchTotals, _ seconds: Double) -> Void = { _, _ in }
+    ) async -> BenchFigures {
+        guard let archive = plan.archive else { preconditionFailure("the load is not a recording") }
         let agent = NetworkAgent(configuration: plan.order.configuration)
         let recorder = BenchRecorder(BodyCheck(.none), loops: 1)
-        let (date, cpu, usage) = (Date.now, CPUShare.Reading(), ProcessUsage.now)
-        let start = monotonicNanoseconds()
+        let (cpu, usage) = (CPUShare.Reading(), ProcessUsage.now)
+        await sleep(untilMonotonic: begin)
+        let date = Date.now
+        let start = begin ?? monotonicNanoseconds()
+        let late = ArchiveLoad.time(since: start)
         let watch = Task {
             var timeline = BenchTimeline()
             while true {
                 try? await Task.sleep(for: .milliseconds(100))
                 if Task.isCancelled { return timeline }
-                let totals = recorder.total
-                timeline.observe(
-                    totals.latencies, failed: totals.failed, at: Double(monotonicNanoseconds() - start) / 1e9)
+                let (totals, seconds) = (recorder.total, Double(ArchiveLoad.time(since: start)) / 1e9)
+                timeline.observe(totals.latencies, failed: totals.failed, at: seconds)
+                look(totals, seconds)
             }
         }
-        if isPaced {
+        if archive.isPaced {
             await archive.replay(since: start, by: agent, recorder)
         } else {
             await archive.replay(atOnce: plan.concurrency, by: agent, recorder)
         }
         var figures = BenchFigures(recorder.total, date: date)
-        figures.seconds = Double(monotonicNanoseconds() - start) / 1e9
+        figures.late = Double(late) / 1e9
+        figures.seconds = Double(ArchiveLoad.time(since: start)) / 1e9
         figures.usage = ProcessUsage.now - usage
         figures.share = CPUShare.Reading().since(cpu)
         figures.connections = agent.statistics.connectionsOpened
@@ -69,10 +77,20 @@ enum ArchiveBench {
         timeline.finish(figures.totals.latencies, failed: figures.totals.failed, at: figures.seconds)
         figures.windows = timeline.windows
         await agent.shutdown(grace: .zero)
-        var report = BenchReport(plan, figures)
-        (report.method, report.url) = ("HAR", archive.path)
-        if isPaced { report.model = .init(kind: "open", title: "open, each at its time in the file") }
-        return report
+        return figures
+    }
+}
+
+extension BenchPlan {
+    /// Makes the requests of a recording the load. `path` is its name in errors and in the report.
+    mutating func replay(_ path: String, _ recording: HTTPArchive, _ arguments: ParsedArguments) throws(InputError) {
+        // The file has an entry for each redirect that was followed.
+        order.configuration.redirectPolicy = .none
+        bodies = .none
+        let load = try ArchiveLoad(recording, path, order, isPaced: !arguments.has("unpaced"))
+        archive = load
+        requests = load.entries.count
+        duration = nil
     }
 }
 
@@ -86,22 +104,26 @@ struct ArchiveLoad: Sendable {
 
     let path: String
     /// The entries, in the order of their times.
-    let entries: [Entry]
+    var entries: [Entry]
+    /// Whether each request is sent at its time, rather than as soon as possible.
+    let isPaced: Bool
 
-    /// Reads the file. Throws an error with the number of the entry, from 1, if a request is invalid or, with
-    /// `isPaced`, cannot be sent at its time.
-    init(contentsOf path: String, _ order: BenchOrder, isPaced: Bool) throws {
-        self.path = path
-        let archive: HTTPArchive
+    /// Parses the content of a file, whose name is in the errors.
+    static func archive(_ bytes: [UInt8], _ path: String) throws(InputError) -> HTTPArchive {
         do {
-            archive = try HTTPArchive(json: try InputFile.bytes(at: path))
-        } catch let error as InputError {
-            throw error
+            return try HTTPArchive(json: bytes)
         } catch let error as DecodingError {
-            throw InputError("\(path): \(Self.text(of: error))")
+            throw InputError("\(path): \(text(of: error))")
         } catch {
             throw InputError("\(path): is not JSON: \(error)")
         }
+    }
+
+    /// Throws an error with the number of the entry, from 1, if a request is invalid or, with `isPaced`, cannot be sent
+    /// at its time.
+    init(_ archive: HTTPArchive, _ path: String, _ order: BenchOrder, isPaced: Bool) throws(InputError) {
+        self.path = path
+        self.isPaced = isPaced
         if archive.entries.isEmpty { throw InputError("\(path): has no entries") }
         var found: [(date: Date, request: HTTPRequest<Response>)] = []
         for (index, entry) in archive.entries.enumerated() {
@@ -143,6 +165,13 @@ struct ArchiveLoad: Sendable {
         entries = found.map { entry in
             Entry(time: wholeNumber(entry.date.timeIntervalSince(first) * 1e9), request: entry.request)
         }.sorted { $0.time < $1.time }
+    }
+
+    /// One worker's part of a fleet's load: of N workers each has every Nth entry, at its time.
+    func part(_ share: FleetShare) -> ArchiveLoad {
+        var part = self
+        part.entries = stride(from: share.index, to: entries.count, by: share.count).map { entries[$0] }
+        return part
     }
 
     /// Seconds between the first and the last entry: a year. A date that is that far off is a mistake.
@@ -207,7 +236,7 @@ struct ArchiveLoad: Sendable {
     }
 
     /// The clock that sleeps may be ahead of this one, as behind a suspend of the machine.
-    private static func time(since start: UInt64) -> UInt64 {
+    fileprivate static func time(since start: UInt64) -> UInt64 {
         let now = monotonicNanoseconds()
         return now > start ? now - start : 0
     }

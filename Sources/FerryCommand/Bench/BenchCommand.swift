@@ -83,7 +83,7 @@ enum BenchCommand: Subcommand {
         --plan can be combined with -c, -z, -n, -w, --connections, --loops, --engine, --base, --var,
         --http-cache, --json, --html, and --fail-if on times, rps and failed of whole runs; the plan itself says
         what is sent and expected. --har can be combined with --unpaced, --connections, --loops, --engine, -m,
-        --status (200-399), --json, --html, --baseline and --fail-if.
+        --status (200-399), --json, --html, --baseline, --fail-if, --fleet and --workers.
 
         REDIS#NAME is redis://HOST[:PORT][/DATABASE]#NAME. --join can be combined with --join-timeout, the options
         under "Connection", and --json and --html for its own part; the coordinator sets everything else.
@@ -128,9 +128,9 @@ enum BenchCommand: Subcommand {
         // The own server always sends the same response.
         let mustBeRight = server != nil || plan.bodies != .likeFirst
         let ruling = BenchRuling(report, plan.verdict, mustBeRight: mustBeRight, wasInterrupted: wasInterrupted)
-        try plan.output.write(report, ruling)
+        let code = plan.output.write(report, ruling)
         if let rivalFault { throw rivalFault }
-        return ruling.exitCode
+        return code
     }
 }
 
@@ -159,6 +159,8 @@ struct BenchPlan: Sendable {
     var bodies: BodyCheck.Rule
     var output: BenchOutput
     var verdict: BenchVerdict
+    /// The requests of a recording; `nil` if one request is repeated.
+    var archive: ArchiveLoad?
 
     init(_ arguments: ParsedArguments) throws {
         requests = try arguments.integer("requests", in: 1...1_000_000_000)
@@ -199,6 +201,7 @@ struct BenchPlan: Sendable {
         let streams = order.configuration.http2 == .never ? Int.max : Self.mostStreams * loops
         let most = min(connections, streams)
         let part = share.count > 1 ? ", part \(share.index + 1) of \(share.count)" : ""
+        if archive?.isPaced == true { return "open, each at its time in the file" + part }
         guard case .closed(let concurrency) = model, most < concurrency else { return model.title + part }
         return model.title + part + ", at most \(grouped(UInt64(most))) of them on their way"
     }

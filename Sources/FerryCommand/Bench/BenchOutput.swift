@@ -20,11 +20,11 @@ struct BenchOutput: Sendable, Equatable {
         htmlFile = try arguments.last("html").map { path throws(InputError) in try Self.writable(path) }
     }
 
-    func write(_ report: BenchReport, _ ruling: BenchRuling) throws {
+    /// Prints the report and writes the files. Returns the exit code, which is `code` or else that of the ruling.
+    func write(_ report: BenchReport, _ ruling: BenchRuling, after code: ExitCode? = nil) -> ExitCode {
         let columns = Console.outIsTerminal ? Console.tableColumns : Self.fileColumns
         tell(table: BenchTable(report, columns: columns).text, json: report.json, checks: report.checks)
-        try save(json: report.json)
-        try save(page: BenchPage(report, ruling).html)
+        return save(json: report.json, page: BenchPage(report, ruling).html, after: code ?? ruling.exitCode)
     }
 
     /// A file has room for whole lines, which are easier to search.
@@ -38,33 +38,26 @@ struct BenchOutput: Sendable, Equatable {
         }
     }
 
-    func save(json: String) throws {
-        if let jsonFile { try Self.write(json + "\n", to: jsonFile) }
-    }
-
-    /// Writes the page, which is made only if it is wanted.
-    func save(page: @autoclosure () -> String) throws {
-        if let htmlFile { try Self.write(page(), to: htmlFile) }
+    /// Writes the files; the page is made only if it is wanted. The result of the load takes precedence over a file
+    /// that could not be written.
+    func save(json: String, page: @autoclosure () -> String, after code: ExitCode) -> ExitCode {
+        var code = code
+        func write(_ text: String, to path: String) {
+            do throws(InputError) {
+                try OutputFile.write(text, to: path)
+            } catch {
+                Console.error("ferry bench: \(Main.oneLine(error.message))\n")
+                if code == .success { code = .transferFailed }
+            }
+        }
+        if let jsonFile { write(json + "\n", to: jsonFile) }
+        if let htmlFile { write(page(), to: htmlFile) }
+        return code
     }
 
     private static func writable(_ path: String) throws(InputError) -> String {
-        let folder = URL(filePath: path).deletingLastPathComponent().path
-        let manager = FileManager.default
-        var isFolder = false
-        let exists = manager.fileExists(atPath: path, isDirectory: &isFolder)
-        if isFolder { throw InputError("\(path): is a folder") }
-        guard manager.isWritableFile(atPath: exists ? path : folder) else {
-            throw InputError("\(path): cannot be written")
-        }
+        try OutputFile.check(path)
         return path
-    }
-
-    private static func write(_ text: String, to path: String) throws(InputError) {
-        do {
-            try Data(text.utf8).write(to: URL(filePath: path))
-        } catch {
-            throw InputError("\(path): cannot be written")
-        }
     }
 }
 

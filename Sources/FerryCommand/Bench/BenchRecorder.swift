@@ -11,9 +11,12 @@ final class BenchRecorder: Sendable {
 
     private let stripes: [Stripe]
     private let bodies: BodyCheck
+    /// Has the limits that error messages name; `nil` if there are several requests.
+    private let request: HTTPRequest<Response>?
 
-    init(_ bodies: BodyCheck, loops: Int = 1) {
+    init(_ bodies: BodyCheck, loops: Int = 1, of request: HTTPRequest<Response>? = nil) {
         self.bodies = bodies
+        self.request = request
         stripes = (0..<max(1, loops)).map { _ in Stripe() }
     }
 
@@ -41,9 +44,13 @@ final class BenchRecorder: Sendable {
     func record(_ error: RequestError, stripe: Int) {
         change(stripe) { totals in
             totals.failed += 1
-            totals.errors.record(error.code, error.message)
+            totals.errors.record(error.code, message(of: error))
             if let status = error.response?.status { totals.statuses[status, default: 0] += 1 }
         }
+    }
+
+    private func message(of error: RequestError) -> String {
+        request.flatMap { FailureText.explanation(of: error, $0) } ?? error.message
     }
 
     func recordUnanswered(_ nanoseconds: UInt64, stripe: Int) {
@@ -177,10 +184,13 @@ struct BenchErrors: Sendable {
         otherMessages.merging(messages.map { ($0.key.description, $0.value) }) { other, _ in other }
     }
 
-    mutating func record(_ code: RequestError.Code, _ message: String) {
+    mutating func record(_ code: RequestError.Code, _ message: @autoclosure () -> String) {
         let code = Self.bounded(code)
         counts[code, default: 0] += 1
-        if messages[code] == nil, !message.isEmpty { messages[code] = message }
+        if messages[code] == nil {
+            let message = message()
+            if !message.isEmpty { messages[code] = message }
+        }
         switch code {
         case .invalidStatusCode: byStatus += 1
         case .invalidJSON, .schemaMismatch: byBody += 1

@@ -167,6 +167,7 @@ extension BenchReport {
         method = plan.order.request.method.rawValue
         // Redacted as in a log, because reports are shared and baselines kept.
         url = LogEntry(.info, "", url: plan.order.request.path).url ?? ""
+        if let archive = plan.archive { (method, url) = ("HAR", archive.path) }
         model = Model(plan)
         warmUp = Double(plan.warmUp.microseconds) / 1e6
         requests = count
@@ -213,6 +214,10 @@ extension BenchReport {
 
 extension BenchReport.Model {
     fileprivate init(_ plan: BenchPlan) {
+        if plan.archive?.isPaced == true {
+            self.init(kind: "open", title: plan.title)
+            return
+        }
         switch plan.model {
         case .closed(let concurrency): self.init(kind: "closed", concurrency: concurrency, title: plan.title)
         case .open(let rate): self.init(kind: "open", rate: rate, title: plan.title)

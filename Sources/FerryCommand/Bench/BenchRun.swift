@@ -34,7 +34,7 @@ struct BenchRun: Sendable {
         if plan.warmUp > .zero {
             await sleep(untilMonotonic: begin?.warmUp)
             let start = begin?.warmUp ?? monotonicNanoseconds()
-            let recorder = BenchRecorder(bodies, loops: plan.loops)
+            let recorder = BenchRecorder(bodies, loops: plan.loops, of: plan.order.request)
             let watch = watch(recorder, since: start, display, isWarmUp: true) { _, _ in }
             await load(recorder, requests: nil, duration: plan.warmUp).run(plan.model, since: start)
             watch.cancel()
@@ -49,7 +49,7 @@ struct BenchRun: Sendable {
     private func measure(
         at begin: UInt64?, _ display: BenchDisplay?, _ look: @escaping @Sendable (BenchTotals, Double) -> Void
     ) async -> BenchFigures {
-        let recorder = BenchRecorder(bodies, loops: plan.loops)
+        let recorder = BenchRecorder(bodies, loops: plan.loops, of: plan.order.request)
         // A reading takes some milliseconds.
         await sleep(untilMonotonic: begin.map { $0 - min($0, 10_000_000) })
         let date = Date.now

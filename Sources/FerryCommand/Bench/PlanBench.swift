@@ -40,10 +40,8 @@ enum PlanBench {
         summary.judge(by: load.verdict)
         load.output.tell(
             table: summary.table(columns: Console.tableColumns), json: summary.json, checks: summary.checks)
-        try load.output.save(json: summary.json)
         let code = wasInterrupted ? ExitCode.interrupted : summary.exitCode(load.verdict)
-        try load.output.save(page: PlanBenchPage(summary, code).html)
-        return code
+        return load.output.save(json: summary.json, page: PlanBenchPage(summary, code).html, after: code)
     }
 
     private static func checkFigures(of verdict: BenchVerdict) throws(UsageError) {

@@ -55,7 +55,9 @@ struct DownloadReport: Sendable {
             isResumable = (progress?.isResumable ?? false) && !(.contentMismatch ~= error.code)
             sha256 = nil
             attempts = error.attempts
-            fault = FetchVerdict.Fault(error, of: request)
+            var fault = FetchVerdict.Fault(error, of: request)
+            if error.code == .fileIO { fault.line = "cannot write \(error.message)" }
+            self.fault = fault
             exitCode =
                 switch error.code {
                 case .cancelled: .interrupted
@@ -77,7 +79,7 @@ struct DownloadReport: Sendable {
     /// The error, and how much was downloaded; `nil` on success.
     var faultLine: String? {
         guard let fault else { return nil }
-        if exitCode != .interrupted { return "\(url): \(fault.line)" }
+        if exitCode != .interrupted { return fault.line.contains(url) ? fault.line : "\(url): \(fault.line)" }
         guard isResumable else { return "\(url): interrupted" }
         let part = total.map { "\(bytesText(bytes)) of \(bytesText($0))" } ?? bytesText(bytes)
         return "\(url): interrupted; \(part) kept, the same command goes on"

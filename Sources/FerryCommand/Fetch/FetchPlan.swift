@@ -92,10 +92,6 @@ struct FetchPlan: Sendable {
         }
         return name
     }
-
-    func accepts(_ status: Int) -> Bool {
-        statusRanges.contains { $0.contains(status) }
-    }
 }
 
 extension AddressSelection {

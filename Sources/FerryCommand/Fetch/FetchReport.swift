@@ -142,15 +142,15 @@ struct FetchVerdict: Sendable {
     let exitCode: ExitCode
 
     /// A response arrived with this status.
-    init(status: Int, accepting accepts: (Int) -> Bool) {
-        let isAccepted = accepts(status)
-        fault = isAccepted ? nil : Fault(status: status)
+    init(status: Int, accepting ranges: [ClosedRange<Int>]) {
+        let isAccepted = ranges.contains { $0.contains(status) }
+        fault = isAccepted ? nil : Fault(status: status, expected: ranges)
         exitCode = isAccepted ? .success : .statusNotAccepted
     }
 
     /// A complete response arrived. If its status is not accepted, its body is not checked.
     init(_ response: Response, by plan: FetchPlan) {
-        self.init(status: response.status, accepting: plan.accepts)
+        self.init(status: response.status, accepting: plan.statusRanges)
         guard exitCode == .success, let schema = plan.schema else { return }
         do throws(RequestError) {
             try response.check(by: schema)
@@ -186,7 +186,7 @@ extension FetchVerdict {
                 piece.withUnsafeBytes(writer.body)
                 if writer.hasEnded { break }
             }
-            self.init(status: answer.status, accepting: plan.accepts)
+            self.init(status: answer.status, accepting: plan.statusRanges)
         } catch {
             self.init(error, of: plan.request)
         }
@@ -212,10 +212,10 @@ extension FetchVerdict.Fault {
             mayHaveBeenProcessed: error.mayHaveBeenProcessed, line: FailureText.of(error, request))
     }
 
-    init(status: Int) {
+    init(status: Int, expected: [ClosedRange<Int>]) {
+        let text = "status \(status) is not accepted (expected \(FailureText.text(expected)))"
         self.init(
             code: RequestError.Code.invalidStatusCode.name, phase: RequestPhase.processing.rawValue,
-            message: "status \(status) is not accepted", mayHaveBeenProcessed: true,
-            line: "status \(status) is not accepted")
+            message: text, mayHaveBeenProcessed: true, line: text)
     }
 }

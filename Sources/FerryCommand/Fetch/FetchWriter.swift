@@ -155,10 +155,10 @@ enum FetchEvents {
                 Array(text.utf8).withUnsafeBytes(writer.body)
                 if writer.hasEnded { break }
             }
-            return FetchVerdict(status: 200) { _ in true }
+            return FetchVerdict(status: 200, accepting: [200...200])
         } catch {
             if error.is(.invalidStatusCode), let status = error.response?.status {
-                return FetchVerdict(status: status) { _ in false }
+                return FetchVerdict(status: status, accepting: [200...200])
             }
             return FetchVerdict(error, of: plan.request)
         }

@@ -14,8 +14,14 @@ enum FleetBench {
         }
         let joinTime = try arguments.seconds("join-timeout") ?? .seconds(60)
         let order = try FleetOrder(arguments)
-        let plan = try BenchPlan(arguments)
-        try plan.order.check()
+        // The coordinator's own part: it sends nothing, but it judges and reports.
+        var plan = try BenchPlan(arguments)
+        if let recording = order.recording {
+            let archive = try ArchiveLoad.archive(Array(recording.bytes), recording.name)
+            try plan.replay(recording.name, archive, arguments)
+        } else {
+            try plan.order.check()
+        }
         if let obstacle = plan.obstacle(to: workers) { throw UsageError(obstacle) }
         let coordinator = FleetCoordinator(
             plan: plan, order: order, workers: workers, joinTime: joinTime,
@@ -27,13 +33,13 @@ enum FleetBench {
         plan.verdict.judge(&report)
         let ruling = BenchRuling(
             report, plan.verdict, mustBeRight: plan.bodies != .likeFirst, wasInterrupted: wasInterrupted)
-        try plan.output.write(report, ruling)
+        let code = plan.output.write(report, ruling)
         // The table already has these among its warnings.
         for (index, member) in (report.fleet ?? []).enumerated() where plan.output.printsJSON {
             guard let complaint = member.complaint(number: index + 1) else { continue }
             Console.error("ferry bench: \(Main.oneLine(complaint))\n")
         }
-        return ruling.exitCode
+        return code
     }
 
     /// `nil` if ctrl-C was pressed before anything was measured.
@@ -63,8 +69,7 @@ enum FleetBench {
         // The coordinator judges the whole load. A worker has no conditions of its own.
         let ruling = BenchRuling(
             report, BenchVerdict([], baseline: nil), mustBeRight: false, wasInterrupted: wasInterrupted)
-        try output.write(report, ruling)
-        return wasInterrupted ? .interrupted : .success
+        return output.write(report, ruling, after: wasInterrupted ? .interrupted : .success)
     }
 }
 

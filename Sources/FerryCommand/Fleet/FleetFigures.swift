@@ -33,6 +33,13 @@ struct FleetBegin: Sendable, Equatable {
 extension BenchPlan {
     /// Why the load cannot be divided among so many workers; `nil` if it can.
     func obstacle(to workers: Int) -> String? {
+        if let archive {
+            let count = archive.entries.count
+            if count < workers {
+                return "\(archive.path) has \(count) requests, which is less than --workers \(workers)"
+            }
+            if archive.isPaced { return nil }
+        }
         if case .closed(let concurrency) = model, concurrency < workers {
             return "-c \(concurrency) is less than --workers \(workers)"
         }
@@ -52,6 +59,7 @@ extension BenchPlan {
             plan.model = .closed(concurrency: share.part(of: concurrency))
             plan.requests = requests.map(share.part)
         }
+        if let part = archive?.part(share) { (plan.archive, plan.requests) = (part, part.entries.count) }
         plan.limit(
             to: namesConnections || plan.concurrency == 0
                 ? max(1, share.part(of: connections)) : Self.usualConnections(plan.model))

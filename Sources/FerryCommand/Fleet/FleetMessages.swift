@@ -73,17 +73,26 @@ struct FleetOrder: Codable, Sendable, Equatable {
         var contentType: String
     }
 
+    /// The requests of a HAR file, without the responses, which no worker needs.
+    struct Recording: Codable, Sendable, Equatable {
+        /// The file as the coordinator's command line names it, for messages.
+        var name: String
+        var bytes: Data
+    }
+
+    /// Empty with a recording.
     var url: String
     var options: [Option]
     var body: Body?
     /// A JSON Schema, as text.
     var schema: Data?
+    var recording: Recording?
 
     /// Options that define what is sent and how fast. Their values are not paths.
     private static let load: Set = [
         "concurrency", "rate", "duration", "requests", "warm-up", "connections", "loops", "request", "header",
         "timeout", "status", "expect-sha256", "any-body", "max-redirects", "compressed", "no-compressed", "basic",
-        "digest", "bearer",
+        "digest", "bearer", "unpaced",
     ]
     /// Options of the connection. A worker's own options replace them.
     private static let way: Set = [
@@ -95,7 +104,7 @@ struct FleetOrder: Codable, Sendable, Equatable {
     /// Options that only the coordinator uses, and those whose files it reads.
     private static let own: Set = [
         "fleet", "workers", "join-timeout", "json", "html", "baseline", "fail-if", "help", "data", "json-body",
-        "schema",
+        "schema", "har",
     ]
     private static let ofWorker: Set = ["join", "join-timeout", "json", "html", "help"]
 
@@ -110,8 +119,13 @@ struct FleetOrder: Codable, Sendable, Equatable {
                 throw UsageError("--fleet and --\(name) cannot be combined")
             }
         }
-        guard let url = arguments.operands.first else { throw UsageError("--fleet requires the URL of a server") }
-        self.url = try CommandURL.complete(url)
+        if let path = arguments.last("har") {
+            url = ""
+            recording = Recording(name: path, bytes: try Self.requests(of: path))
+        } else {
+            guard let url = arguments.operands.first else { throw UsageError("--fleet requires the URL of a server") }
+            self.url = try CommandURL.complete(url)
+        }
         options = arguments.options.filter { !Self.own.contains($0.name) }.map {
             Option(name: $0.name, value: $0.value)
         }
@@ -119,6 +133,25 @@ struct FleetOrder: Codable, Sendable, Equatable {
             body = Body(bytes: Data(held.bytes), contentType: held.contentType)
         }
         schema = try arguments.last("schema").map { path throws(InputError) in Data(try InputFile.bytes(at: path)) }
+    }
+
+    /// The bytes of a recording that fit into a message: JSON has them in Base64.
+    static let mostRecordedBytes = FleetMessage.mostBytes / 4 * 3 - (1 << 20)
+
+    /// The file without its responses, which are most of it and perhaps confidential.
+    private static func requests(of path: String) throws(InputError) -> Data {
+        var archive = try ArchiveLoad.archive(try InputFile.bytes(at: path), path)
+        for index in archive.entries.indices {
+            var response = archive.entries[index].response
+            (response.headers, response.cookies, response.redirectURL) = ([], nil, nil)
+            (response.content.text, response.content.encoding) = (nil, nil)
+            archive.entries[index].response = response
+        }
+        guard let data = try? archive.json() else { throw InputError("\(path): cannot be encoded as JSON") }
+        if data.count > mostRecordedBytes {
+            throw InputError("\(path): its requests have \(data.count) bytes (limit \(mostRecordedBytes) with --fleet)")
+        }
+        return data
     }
 
     /// Checks the options of a worker: only some may be combined with `--join`.
@@ -137,7 +170,8 @@ struct FleetOrder: Codable, Sendable, Equatable {
         }
         let kept = options.filter { !own.has($0.name) }.map { (name: $0.name, value: $0.value) }
         let arguments = ParsedArguments(
-            options: kept + own.options.filter { !Self.ofWorker.contains($0.name) }, operands: [url])
+            options: kept + own.options.filter { !Self.ofWorker.contains($0.name) },
+            operands: recording == nil ? [url] : [])
         do {
             var plan = try BenchPlan(arguments)
             if let body {
@@ -145,7 +179,12 @@ struct FleetOrder: Codable, Sendable, Equatable {
                 if !options.contains(where: { $0.name == "request" }) { plan.order.request.method = .post }
             }
             if let schema { plan.order.request.jsonSchema = try SchemaFile.schema(of: schema, path: "the schema") }
-            try plan.order.check()
+            if let recording {
+                let archive = try ArchiveLoad.archive(Array(recording.bytes), recording.name)
+                try plan.replay(recording.name, archive, arguments)
+            } else {
+                try plan.order.check()
+            }
             return plan
         } catch let error as UsageError {
             throw FleetError("the coordinator's order: \(error.message)")

@@ -162,7 +162,10 @@ struct FleetWorker: Sendable {
         beat.phase = .running
         let progress = Progress()
         let load = Task {
-            await BenchRun(plan).figures(at: FleetBegin(at: start, warmUp: plan.warmUp)) { progress.note($0, $1) }
+            if plan.archive != nil { return await ArchiveBench.figures(plan, at: start) { progress.note($0, $1) } }
+            return await BenchRun(plan).figures(at: FleetBegin(at: start, warmUp: plan.warmUp)) {
+                progress.note($0, $1)
+            }
         }
         let running = beat
         let watch = Task { await self.watch(running, progress, state, place, load) }

@@ -118,11 +118,10 @@ enum PlanExpectation {
     static func explanation(of error: RequestError, _ plan: PlanRequest) -> String? {
         switch error.code {
         case .invalidStatusCode:
-            let ranges = plan.status.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }
             let found = error.response.map { "\($0.status)" } ?? "none"
-            return "expected status \(ranges.joined(separator: ", ")), found \(found)"
-        case .schemaMismatch: return "the body does not match the schema: \(error.message)"
-        case .applicationError, .invalidJSON: return nil
+            return "expected status \(FailureText.text(plan.status)), found \(found)"
+        case .applicationError: return nil
+        case .invalidJSON where !error.message.hasPrefix("not JSON"): return error.message
         default: return FailureText.of(error, bounds(of: plan))
         }
     }
@@ -132,7 +131,7 @@ enum PlanExpectation {
         do throws(RequestError) {
             json = try response.json
         } catch {
-            throw RequestError(error.code, message: "\(what): the body is not JSON: \(error.message)")
+            throw RequestError(error.code, message: "\(what): the body is \(error.message)")
         }
         guard let json else { throw fault("\(what): the body is empty") }
         return json

@@ -89,7 +89,7 @@ extension PlanRow: Encodable {
         try object.encode(metrics?.cache?.rawValue, forKey: .cache)
         try object.encode(attempts, forKey: .attempts)
         try object.encode(metrics.map(FetchTimes.init), forKey: .metrics)
-        try object.encode(code.map { Fault(code: $0.name, message: message ?? "") }, forKey: .error)
+        try object.encode(code.map { Fault(code: $0.name, message: explanation ?? message ?? "") }, forKey: .error)
     }
 }
 

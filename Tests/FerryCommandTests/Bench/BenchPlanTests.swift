@@ -75,7 +75,7 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
         #expect(!output.printsJSON && output.jsonFile == file.path)
         #expect(throws: InputError.self) { try benchPlan("--json=/nowhere/at/all.json") }
         for option in ["--json", "--html"] {
-            #expect(throws: InputError("/tmp: is a folder")) { try benchPlan("\(option)=/tmp") }
+            #expect(throws: InputError("cannot write /tmp: Is a directory")) { try benchPlan("\(option)=/tmp") }
         }
     }
 

@@ -152,7 +152,10 @@ import Testing
             #expect(accepted.ok == 10 && accepted.statuses == ["503": 10])
             let closed = try await report("http://127.0.0.1:1/", "-n", "3", "-c", "1")
             #expect(closed.errors == ["connect(refused)": 3])
-            #expect(closed.errorMessages["connect(refused)"]?.contains("127.0.0.1 port 1") == true)
+            let message = "could not connect to 127.0.0.1:1: connection refused"
+            #expect(closed.errorMessages == ["connect(refused)": message])
+            let late = try await report(server.baseURL + "/delay/60000", "-n", "2", "-c", "1", "-m", "50ms")
+            #expect(late.errorMessages == ["timeout(total)": "no complete response within 50 ms (timeout)"])
             #expect(closed.failedBy == .init(transfer: 3, status: 0, body: 0))
             #expect(closed.rps == 0 && closed.attemptsPerSecond > 0)
             #expect(BenchTable(closed).text.contains("\n  error        connect(refused)  3: "))

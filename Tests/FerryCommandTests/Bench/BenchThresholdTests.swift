@@ -225,8 +225,12 @@ extension BenchThreshold {
         // It only takes its name.
         let path = "/dev/full"
         let end = try FerryProgram.run("bench", "-n", "5", "--html", path, "--fail-if", "requests>=5")
-        #expect(end.code == 2 && end.output.contains("ferry bench: requests>=5: requests is 5\n"), "\(end)")
-        #expect(end.output.contains("/dev/full: cannot be written\n"))
+        #expect(end.code == 4 && end.output.contains("ferry bench: requests>=5: requests is 5\n"), "\(end)")
+        let text = "ferry bench: cannot write \(path): No space left on device\n"
+        #expect(end.output.hasSuffix(text))
+        // The file decides only if nothing else failed.
+        let good = try FerryProgram.run("bench", "-n", "5", "--json=\(path)")
+        #expect(good.code == 3 && good.output.hasSuffix(text), "\(good)")
     }
 
     @Test func aConditionThatHoldsEndsWithFour() async throws {

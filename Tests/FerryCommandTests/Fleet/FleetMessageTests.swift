@@ -35,11 +35,64 @@ import Testing
         #expect(open[1].title == "open, 900 per second, part 2 of 3")
     }
 
+    private static func entry(_ index: Int, at time: String) -> String {
+        #"""
+        {"startedDateTime": "2026-01-01T12:00:0\#(time)Z", "time": 1, "cache": {},
+         "timings": {"send": 0, "wait": 1, "receive": 0},
+         "request": {"method": "GET", "url": "http://h/\#(index)", "httpVersion": "HTTP/1.1",
+          "headers": [{"name": "X-A", "value": "sent"}]},
+         "response": {"status": 200, "statusText": "", "httpVersion": "HTTP/1.1",
+          "headers": [{"name": "Set-Cookie", "value": "canary"}],
+          "content": {"size": 6, "mimeType": "text/plain", "text": "canary"}}}
+        """#
+    }
+
+    @Test func aRecordingIsDividedAndItsResponsesStay() throws {
+        let entries = ["2", "0", "1.5", "1"].enumerated().map { Self.entry($0, at: $1) }
+        let file = try TemporaryFile(
+            Array(#"{"log": {"version": "1.2", "entries": [\#(entries.joined(separator: ","))]}}"#.utf8))
+        let order = try sent(
+            FleetOrder(parsed("--har", file.path, "--fleet", "redis://r#n", "--workers", "3", "-m", "5")))
+        let text = String(decoding: try #require(order.recording).bytes, as: UTF8.self)
+        #expect(text.contains("sent") && !text.contains("canary"))
+        let plan = try order.plan(with: parsed("--join", "redis://r#n", "--http2"))
+        #expect(plan.order.configuration.http2 == .negotiated)
+        let parts = (0..<3).map { plan.part(FleetShare(index: $0, count: 3)) }
+        #expect(
+            parts.map { $0.archive?.entries.map(\.request.path) } == [
+                ["http://h/1", "http://h/0"], ["http://h/3"], ["http://h/2"],
+            ])
+        #expect(
+            parts.map { $0.archive?.entries.map(\.time) } == [
+                [0, 2_000_000_000], [1_000_000_000], [1_500_000_000],
+            ])
+        #expect(parts.map(\.requests) == [2, 1, 1] && parts.allSatisfy { $0.duration == nil })
+        #expect(parts[1].title == "open, each at its time in the file, part 2 of 3")
+        #expect(plan.obstacle(to: 5) == "\(file.path) has 4 requests, which is less than --workers 5")
+        var broken = order
+        broken.recording?.bytes = Data("{}".utf8)
+        let fault = #expect(throws: FleetError.self) { try broken.plan(with: parsed()) }
+        #expect(fault?.description.hasPrefix("the coordinator's order: \(file.path): ") == true)
+    }
+
+    @Test func aRecordingTooLargeForAMessageIsAnError() throws {
+        let body = String(repeating: "x", count: FleetOrder.mostRecordedBytes)
+        let headers = #""headers": [{"name": "X-A""#
+        let entry = Self.entry(0, at: "0").replacing(
+            headers, with: #""postData": {"mimeType": "", "text": "\#(body)"}, \#(headers)"#)
+        let file = try TemporaryFile(Array(#"{"log": {"version": "1.2", "entries": [\#(entry)]}}"#.utf8))
+        let fault = #expect(throws: InputError.self) {
+            try FleetOrder(parsed("--har", file.path, "--fleet", "redis://r#n"))
+        }
+        let limit = "bytes (limit \(FleetOrder.mostRecordedBytes) with --fleet)"
+        #expect(fault?.message.hasSuffix(limit) == true, "\(fault?.message ?? "")")
+    }
+
     /// Nothing that comes from Redis opens a file of the worker, or writes one.
     @Test(arguments: [
         ("data", "@/etc/passwd"), ("json", "/tmp/x"), ("html", "/tmp/x"), ("cacert", "/etc/passwd"), ("key", "/x"),
         ("schema", "/etc/passwd"), ("from-curl", "curl -d @/etc/passwd h"), ("plan", "/x"), ("cache-dir", "/tmp"),
-        ("unix-socket", "/x"), ("join", "redis://r#n"), ("no-such-option", "1"),
+        ("unix-socket", "/x"), ("har", "/x"), ("join", "redis://r#n"), ("no-such-option", "1"),
     ]) func anOrderHasNoPathsOfFiles(name: String, value: String) throws {
         var order = try FleetOrder(parsed("http://h/"))
         order.options.append(.init(name: name, value: value))
@@ -77,6 +130,9 @@ import Testing
         (["--join", "redis://r#n", "-c", "3"], "--join and --concurrency cannot be combined"),
         (["h", "--join", "redis://r#n"], "--join and a URL"),
         (["h", "--workers", "3"], "--workers requires --fleet"),
+        (["--har", "x", "--workers", "3"], "--workers requires --fleet"),
+        (["h", "--har", "x", "--fleet", "redis://r#n", "--workers", "2"], "--har and a URL"),
+        (["--har", "x", "-c", "9", "--fleet", "redis://r#n"], "--har and -c can be combined only with --unpaced"),
         (["h", "--plan", "x", "--fleet", "redis://r#n"], "--plan and --fleet cannot be combined"),
     ]) func senselessCombinationsAreUsageErrors(line: [String], message: String) throws {
         let end = try FerryProgram.run(["bench"] + line)

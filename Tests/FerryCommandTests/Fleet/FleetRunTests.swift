@@ -88,6 +88,44 @@ private final class MemoryFleetStore: FleetStore {
         }
     }
 
+    @Test(arguments: [[], ["--unpaced", "-c", "4"]])
+    func threeWorkersReplayARecordingTogether(model: [String]) async throws {
+        try await withLoopbackServer { server in
+            let entries = (0..<7).map { index in
+                #"""
+                {"startedDateTime": "2026-01-01T12:00:00.\#(index)00Z", "time": 1, "cache": {},
+                 "timings": {"send": 0, "wait": 1, "receive": 0},
+                 "request": {"method": "PUT", "url": "\#(server.baseURL)/status/200?body=\#(index)",
+                  "httpVersion": "HTTP/1.1", "headers": [], "postData": {"mimeType": "", "text": "\#(index)"}},
+                 "response": {"status": 200, "statusText": "", "httpVersion": "HTTP/1.1", "headers": [],
+                  "content": {"size": 0}}}
+                """#
+            }
+            let file = try TemporaryFile(
+                Array(#"{"log": {"version": "1.2", "entries": [\#(entries.joined(separator: ","))]}}"#.utf8))
+            let arguments = try parsed(["--har", file.path] + model)
+            let order = try FleetOrder(arguments)
+            let coordinator = FleetCoordinator(
+                plan: try order.plan(with: parsed([])), order: order, workers: 3, joinTime: .seconds(60), store: store,
+                keys: keys)
+            let workers = try (0..<3).map { _ in try worker() }
+            async let merged = coordinator.perform()
+            let parts = try await withThrowingTaskGroup { group in
+                for worker in workers { group.addTask { try await worker.perform() } }
+                return try await group.reduce(into: [BenchReport]()) { $0.append($1) }
+            }
+            let report = try await merged
+            #expect(report.ok == 7 && report.failed == 0 && parts.map(\.ok).sorted() == [2, 2, 3])
+            #expect(report.method == "HAR" && report.url == file.path)
+            #expect(report.model.kind == (model.isEmpty ? "open" : "closed"))
+            let bodies = server.requests.map(\.text)
+            #expect(bodies.sorted() == (0..<7).map { "\($0)" } && server.requests.allSatisfy { $0.method == "PUT" })
+            // The last is due 600 ms after the start, whoever sends it.
+            if model.isEmpty { #expect(report.seconds >= 0.6 && bodies.last == "6") }
+            #expect(report.fleet?.allSatisfy { $0.outcome == .finished } == true && store.keys.isEmpty)
+        }
+    }
+
     @Test func missingWorkersEndTheFleetForAll() async throws {
         let coordinator = try coordinator(["http://127.0.0.1:1/", "-n", "9"], workers: 2, joinTime: .milliseconds(300))
         let worker = try worker()

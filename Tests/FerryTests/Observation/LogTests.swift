@@ -47,7 +47,11 @@ import Testing
         #expect(try await agent.send(request).status == 200)
         let sent = sink.entries.filter { $0.message == "sends" }
         #expect(sent.map(\.method) == [.post, .get])
-        #expect(sent.map(\.url) == ["/redirect-to?status=***&url=***", "/echo"].map { server.baseURL + $0 })
+        let urls = ["/redirect-to?status=***&url=***", "/echo"].map { server.baseURL + $0 }
+        #expect(sent.map(\.url) == urls)
+        let received = sink.entries.filter { $0.message == "received" }
+        #expect(received.map(\.url) == urls && received.map(\.method) == [.post, .get])
+        #expect(received.map(\.status) == [303, 200])
         await agent.shutdown()
     }
 
