@@ -174,6 +174,8 @@ final class RemovalCount: Sendable {
     private let patience: Int64
     private let file = Atomic<Int32>(-1)
     private let seen = Atomic<UInt64>(0)
+    /// How often `hear` has found removals by other processes.
+    private let heard = Atomic<UInt64>(0)
 
     init(_ path: String, patience: Int64) {
         self.path = path
@@ -206,8 +208,11 @@ final class RemovalCount: Sendable {
         let count = Self.read(file)
         if count == seen.load(ordering: .relaxed) { return }
         forget()
+        heard.wrappingAdd(1, ordering: .relaxed)
         seen.store(count, ordering: .releasing)
     }
+
+    var heardCount: UInt64 { heard.load(ordering: .relaxed) }
 
     /// Counts a removal by this process, which drops its own entries in memory itself.
     func add() {

@@ -31,6 +31,11 @@ public protocol CacheStorage: AnyObject, Sendable {
     /// entries.
     func hearRemovals(_ forget: () -> Void)
 
+    /// The number of removals by other processes that this storage has heard of. If it has changed since a request was
+    /// sent, the agent does not store the response, which may be older than what the other process has changed (RFC
+    /// 9111, 4.4). The default implementation assumes that only this agent removes entries.
+    var removalsHeard: UInt64 { get }
+
     /// The agent has used an entry that it holds in memory, so it should be evicted later. Called at most once a minute
     /// for each entry. The default implementation does nothing.
     func touch(_ key: CacheKey)
@@ -61,6 +66,9 @@ public protocol CacheStorage: AnyObject, Sendable {
 extension CacheStorage {
     /// Does nothing: only this agent removes entries.
     public func hearRemovals(_ forget: () -> Void) {}
+
+    /// 0: only this agent removes entries.
+    public var removalsHeard: UInt64 { 0 }
 
     /// Does nothing.
     public func touch(_ key: CacheKey) {}

@@ -48,6 +48,8 @@ package final class SQLiteCacheStore: CacheStorage {
 
     package func hearRemovals(_ forget: () -> Void) { removals.hear(forget) }
 
+    package var removalsHeard: UInt64 { removals.heardCount }
+
     package func touch(_ key: CacheKey) { writing.touch(key.digest) }
 
     package func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { writing.measure(answer) }

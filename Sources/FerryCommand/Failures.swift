@@ -75,8 +75,11 @@ enum FailureText {
             guard let total = request.timeouts?.total else { break }
             return "no complete response within \(text(total)) (timeout)"
         case .timeout(.connect), .timeout(.tls), .timeout(.dns):
-            guard let connect = request.timeouts?.connect else { break }
-            return "no connection to \(place.authority) within \(text(connect)) (connect timeout)"
+            // Without a limit of its own, connecting has that of an idle transfer.
+            let timeouts = request.timeouts ?? Timeouts()
+            guard let limit = timeouts.connect ?? timeouts.idle else { break }
+            let name = timeouts.connect == nil ? "idle timeout" : "connect timeout"
+            return "no connection to \(place.authority) within \(text(limit)) (\(name))"
         case .timeout(.read):
             guard let idle = (request.timeouts ?? Timeouts()).idle else { break }
             return "no byte of the body for \(text(idle)) (idle timeout)"
@@ -87,6 +90,9 @@ enum FailureText {
             let limit = request.maxBodyBytes ?? NetworkConfiguration().limits.maxBodyBytes
             let option = request is FetchRequest ? " (--max-body)" : ""
             return "the body is larger than \(grouped(UInt64(max(limit, 1)))) bytes\(option)"
+        case .headersTooLarge:
+            let limit = NetworkConfiguration().limits.headerBytes
+            return "the head of the response has more than \(grouped(UInt64(limit))) bytes or 1,000 fields"
         case .invalidStatusCode:
             guard let status = error.status else { break }
             return "status \(status) is not accepted"

@@ -206,6 +206,9 @@ public final class RedisCacheStorage: CacheStorage {
     /// no connection.
     public func hearRemovals(_ forget: () -> Void) { loop.removals.hear(forget) }
 
+    /// The number of messages of other processes about removals.
+    public var removalsHeard: UInt64 { loop.removals.messages }
+
     /// Counts the entries with the prefix, for at most a second. Their size in bytes is unknown: 0.
     public func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) {
         let scan = RedisScan(loop, removes: false, patience: .seconds(1)) { result in

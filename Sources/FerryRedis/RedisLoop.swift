@@ -173,10 +173,18 @@ final class RedisLoop: Sendable {
 final class RemovalsOfOthers: Sendable {
     /// Identifies the messages of this storage.
     let sender = String(UInt64.random(in: 0...(.max)), radix: 16) + String(UInt64.random(in: 0...(.max)), radix: 16)
+    /// Removals, and times when some may have been missed.
     private let count = Atomic<UInt64>(0)
     private let seen = Atomic<UInt64>(0)
+    private let messageCount = Atomic<UInt64>(0)
 
-    func add() { count.wrappingAdd(1, ordering: .releasing) }
+    /// Counts a message, or without one, that some may have been missed.
+    func add(isMessage: Bool) {
+        if isMessage { messageCount.wrappingAdd(1, ordering: .relaxed) }
+        count.wrappingAdd(1, ordering: .releasing)
+    }
+
+    var messages: UInt64 { messageCount.load(ordering: .relaxed) }
 
     /// Calls `forget` if there were removals since the last call.
     func hear(_ forget: () -> Void) {

@@ -51,8 +51,9 @@ struct RedisSubscription {
                 }
                 guard reply.kind == .array, reply.elements.count == 3 else { throw RedisFault(.damaged) }
                 // Removals from before the subscription were not received.
-                if reply.elements[0].text == "message", reply.elements[2].text == loop.removals.sender { return }
-                loop.removals.add()
+                let isMessage = reply.elements[0].text == "message"
+                if isMessage, reply.elements[2].text == loop.removals.sender { return }
+                loop.removals.add(isMessage: isMessage)
             }
             self.logins = logins
         } catch {

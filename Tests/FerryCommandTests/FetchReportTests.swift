@@ -125,6 +125,12 @@ import Testing
                 let end = try FerryProgram.run(["fetch", server.baseURL + "/delay/60000"] + options)
                 #expect(end.code == 3 && end.output == "ferry fetch: \(text)\n", "\(end)")
             }
+            // The handshake of TLS with a server that responds with nothing.
+            server.script([.keepOpen])
+            let place = "127.0.0.1:\(server.port)"
+            let end = try FerryProgram.run(["fetch", "https://\(place)/", "--connect-timeout", "200ms"])
+            let text = "no connection to \(place) within 200 ms (connect timeout)"
+            #expect(end.code == 3 && end.output == "ferry fetch: \(text)\n", "\(end)")
         }
     }
 
@@ -135,7 +141,10 @@ import Testing
             let coded = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello"
             server.script(path: "/coding", [.send(coded), .close])
             let tls = server.baseURL.replacing("http:", with: "https:")
+            let long = String(repeating: "a", count: 70_000)
+            server.script(path: "/head", [.send("HTTP/1.1 200 OK\r\nX-A: \(long)\r\n\r\n"), .close])
             for (line, text) in [
+                ([server.baseURL + "/head"], "the head of the response has more than 65,536 bytes or 1,000 fields"),
                 ([server.baseURL + "/length"], "malformedResponse(length): the response violates HTTP"),
                 ([server.baseURL + "/coding"], "contentDecoding(corrupt): the compressed body is damaged"),
                 (

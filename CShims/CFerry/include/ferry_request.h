@@ -172,7 +172,7 @@ typedef struct ferry_request {
   uint32_t low_speed_bytes;
   uint32_t low_speed_ms;
   uint32_t max_head; /* bytes of all heads, with 1xx and trailers; 0 = 64 KiB.
-                      * At most 1,000 fields in any case */
+                      * At most 1 GiB, and 1,000 fields in any case */
   uint64_t max_body; /* bytes delivered, after decoding; 0 = no bound */
   uint64_t max_rate; /* average of bytes received per second; 0 = no bound */
   /* FERRY_CONNECT: no connection is opened if this many are already idle or

@@ -28,6 +28,7 @@ enum {
   FERRY__STARTS = 64,      /* in a round: each may open a connection (90 us) */
   FERRY__EVENTS = 512,     /* socket events in a turn */
   FERRY__MAX_HEAD = 65536, /* bytes, unless the request says otherwise */
+  FERRY__MOST_HEAD = 1 << 30, /* what a request may say: sizes are 32 bits */
   FERRY__MAX_FIELDS = 1000,
   FERRY__MAX_1XX = 32,
   FERRY__MAX_TUNNEL = 1 << 20, /* bytes of all responses to CONNECT */

@@ -372,6 +372,8 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   t->low_speed_bytes = request->low_speed_bytes;
   t->low_speed_ms = request->low_speed_ms;
   t->max_head = request->max_head;
+  if (t->max_head > FERRY__MOST_HEAD)
+    t->max_head = FERRY__MOST_HEAD;
   t->max_body = request->max_body;
   /* On a loop's thread the start of its round is accurate enough. */
   t->submitted_ns = ferry__current ? ferry__current->now_ns : uv_hrtime();

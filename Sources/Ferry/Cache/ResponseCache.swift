@@ -86,7 +86,6 @@ final class ResponseCache: Sendable {
         var hears = false
         store.hearRemovals {
             front.removeAll()
-            invalidations.noteAll()
             hears = true
         }
         return hears
@@ -94,17 +93,23 @@ final class ResponseCache: Sendable {
 
     // MARK: Invalidation
 
-    /// The number of invalidations so far. Read it before sending a request.
-    var invalidationMark: UInt64 {
+    /// The numbers of invalidations and of removals by others so far.
+    struct InvalidationMark: Sendable {
+        fileprivate var own: UInt64 = 0
+        fileprivate var others: UInt64 = 0
+    }
+
+    /// Read it before sending a request.
+    var invalidationMark: InvalidationMark {
         _ = hearsNewRemovals()
-        return invalidations.mark
+        return InvalidationMark(own: invalidations.mark, others: store.removalsHeard)
     }
 
     /// Whether the response to a request that was sent after `mark` was read may be older than an invalidation, by this
     /// agent or by others that share the storage. Then it is not stored.
-    func isInvalidated(_ key: CacheKey, since mark: UInt64) -> Bool {
+    func isInvalidated(_ key: CacheKey, since mark: InvalidationMark) -> Bool {
         _ = hearsNewRemovals()
-        return invalidations.isNoted(key, since: mark)
+        return store.removalsHeard != mark.others || invalidations.isNoted(key, since: mark.own)
     }
 
     /// Removes an entry that an unsafe request has invalidated (RFC 9111, 4.4).

@@ -210,15 +210,6 @@ final class Invalidations: Sendable {
         }
     }
 
-    /// Notes that others have removed entries. Which ones is not known, so this counts for all keys.
-    func noteAll() {
-        state.withLock { state in
-            state.last += 1
-            state.numbers = [:]
-            state.forgotten = state.last
-        }
-    }
-
     /// Whether the key was invalidated after `mark` was read; `true` also if that is no longer known.
     func isNoted(_ key: CacheKey, since mark: UInt64) -> Bool {
         state.withLock { $0.forgotten > mark || ($0.numbers[key] ?? 0) > mark }

@@ -71,8 +71,8 @@ struct HTTPCacheStage: Sendable {
     /// The stored response to use if the server fails.
     var standIn: (result: TransferResult, trace: CacheTrace)?
     private(set) var requestTime: CacheTime = 0
-    /// The number of invalidations noted before the request was sent.
-    private(set) var invalidationMark: UInt64 = 0
+    /// The numbers of invalidations before the request was sent.
+    private(set) var invalidationMark = ResponseCache.InvalidationMark()
     /// The conditions in the request are those of the cache.
     private(set) var asksValidation = false
     /// While it exists, other runs wait for this validation.

@@ -16,8 +16,8 @@ final class PlainValidation: Sendable {
     let requestTime: CacheTime
     /// The number of removals from the cache before the lookup.
     let removals: UInt64
-    /// The number of invalidations noted before the request was sent.
-    let invalidationMark: UInt64
+    /// The numbers of invalidations before the request was sent.
+    let invalidationMark: ResponseCache.InvalidationMark
     /// Whether the stored response may be used if the server fails (RFC 5861, 4).
     let standsIn: Bool
     /// While it exists, other runs wait for this validation. `nil` if another run is validating the same response.
