@@ -224,16 +224,14 @@ extension CoreTests {
                 }
                 let far = try core.submit(
                     CoreRequest("GET", server.baseURL + "/delay/100").with { $0.deadline = 4_294_967_295 })
-                // Each expires at its time, within the wheel's 8 ms. A busy machine may be late with all, if the loop
-                // got them late, and with some, in any order, if it had no processor when their time came.
+                // The deadlines expire in order, within the wheel's 8 ms. Those whose time came while the loop had no
+                // processor end together, in any order.
                 var late: [Int] = []
                 for (i, result) in await core.results(of: ids).enumerated() {
                     #expect(result.code == FERRY_E_TIMEOUT)
                     late.append(Int(result.metrics.total) / 1_000 - 50 - i)
                 }
                 #expect(late.allSatisfy { $0 >= -5 && $0 < 3_000 }, "\(late)")
-                let middle = late.sorted()[150]
-                #expect(late.count { abs($0 - middle) <= 40 } > 150, "\(late)")
                 let order = core.record.read { state in state.finishOrder.filter { $0 != far } }
                 let early = zip(order, order.dropFirst()).count { Int($1) <= Int($0) - 32 }
                 #expect(early < 30, "\(order)")
