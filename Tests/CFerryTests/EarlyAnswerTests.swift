@@ -148,7 +148,7 @@ extension CoreTests {
                 // The idle time causes a check while its rate still owes for its first 16 KB, for 8 seconds.
                 let request = starving(server, idle: 50).with {
                     $0.maxRate = 2_000
-                    $0.deadline = 500
+                    $0.deadline = 1_500
                 }
                 let result = try await core.run(request)
                 #expect(result.fault == .timeout(FERRY_D_TIMEOUT_DEADLINE), "\(result.fault)")

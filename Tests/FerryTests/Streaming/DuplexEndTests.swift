@@ -192,7 +192,7 @@ import Testing
     }
 
     @Test func silenceInBothDirectionsIsATimeout() async throws {
-        try await withExchanges({ $0.timeouts.idle = .milliseconds(200) }) { agent, server in
+        try await withExchanges({ $0.timeouts.idle = .milliseconds(600) }) { agent, server in
             server.script(
                 path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")])
             let error = await failure {
