@@ -68,7 +68,7 @@ import Testing
     @Test func aFigureIsHeldAgainstItsLimit() throws {
         var table = ResultTable()
         let extra = ["memory_hits_per_core": 450_000, "slowed": 1.1, "disk_hits_per_core": 60_000.0]
-        table.add(measurement(cpu: 0, extra: extra), case: "cache", rival: .await)
+        table.add(measurement(cpu: 0, extra: extra), case: "cache", rival: .awaitNative)
         let text = GoalTable(goals: GoalSheet(table: table).all, isWhole: false).text
         #expect(text.contains(#/from memory.* ≥ 300,000 +450,000 per second and core +1\.50 +reached\n/#))
         #expect(text.contains(#/from the disk.* ≥ 60,000 +60,000 per second and core +1\.00 +reached\n/#))

@@ -140,11 +140,6 @@ void ferry__nudge(ferry__transfer *t) {
   ferry__shard_touch(t->handle->shard);
 }
 
-bool ferry__settles(ferry__transfer *t) {
-  t->curl.settled |= t->expects && t->head->complete && t->head->status == 417;
-  return t->curl.settled;
-}
-
 void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *t) {
   t->source = FERRY__SOURCE_LEFT;
   ferry__check_length(t);

@@ -162,14 +162,6 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     return;
   }
   bool running = t->state == FERRY__RUNNING;
-  /* libcurl cannot rewind a source before it connects. */
-  if (code && !t->fault.code &&
-      (t->curl.settled ||
-       (code == CURLE_SEND_FAIL_REWIND && ferry__settles(t)))) {
-    code = CURLE_OK;
-    t->source = FERRY__SOURCE_LEFT;
-    ferry__check_length(t);
-  }
   /* What happens to the rest of the request no longer affects the response. */
   if (code == CURLE_SEND_ERROR && !t->fault.code && ferry__is_answered(t)) {
     code = CURLE_OK;

@@ -199,9 +199,6 @@ bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
 void ferry__chunks_take(ferry__transfer *transfer, const char *bytes,
                         size_t length);
 void ferry__chunks_forget(ferry__transfer *transfer);
-/* libcurl is about to repeat a request whose expectation was refused (RFC 9110,
- * 10.1.1), with the same field: notes that the 417 is the last response. */
-bool ferry__settles(ferry__transfer *transfer);
 /* Handles a response that was in the socket when writing to it failed. Returns
  * true if it was complete and has been delivered. */
 bool ferry__late_answer(ferry__transfer *transfer);

@@ -96,7 +96,6 @@ typedef struct ferry__carried {
   bool reached;   /* the server may have processed an earlier attempt */
   bool again;     /* nothing was sent: the transfer must start again */
   bool ended; /* the handle has read the end of a body with trailers */
-  bool settled; /* its 417 is the last response */
 } ferry__carried;
 
 struct ferry__transfer {

@@ -90,10 +90,11 @@ enum TrailerRules {
 }
 
 extension Headers {
-    /// Announces these names in the `Trailer` field.
+    /// Announces these names in the `Trailer` field, except those that it has already.
     mutating func announce(_ names: [String]) {
-        let announcement = names.joined(separator: ", ")
-        if !values(of: "Trailer").contains(announcement) { append("Trailer", announcement) }
+        let announced = values(of: "Trailer").flatMap { $0.split(whereSeparator: { $0 == "," || $0 == " " }) }
+        let new = names.filter { name in !announced.contains { equalNames(String($0), name) } }
+        if !new.isEmpty { append("Trailer", new.joined(separator: ", ")) }
     }
 }
 

@@ -64,7 +64,9 @@ import Testing
                     return try await response.body.collect(upTo: 10)
                 }
             } catch let error as RequestError {
-                #expect(error.code == .incompleteBody(expected: nil, got: 3), "\(error)")
+                // Whether the reset or the end is seen first is up to the kernel.
+                let codes: [RequestError.Code] = [.incompleteBody(expected: nil, got: 3), .connectionReset]
+                #expect(codes.contains(error.code), "\(error)")
             }
             #expect(read == (isClean ? Data("abc".utf8) : Data()))
         }
@@ -92,7 +94,7 @@ import Testing
             while server.connectionCount == 0 { await Task.yield() }
             task.cancel()
             #expect(await failure { try await task.value }?.code == .cancelled)
-            #expect(agent.statistics.running == 0)
+            #expect(await eventually { agent.statistics.running == 0 })
         }
     }
 
