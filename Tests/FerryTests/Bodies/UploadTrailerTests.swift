@@ -20,7 +20,7 @@ import Testing
         async let bytes = peer.exchange("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") { request in
             request.contains("\r\n0\r\n") && request.hasSuffix("\r\n\r\n")
         }
-        let reply = try await agent.send(Put("/x", body))
+        let reply = try await agent.send(put("/x", body))
         #expect(reply.value.text == "ok")
         await agent.shutdown()
         return try await bytes
@@ -109,7 +109,7 @@ import Testing
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         let body = RequestBody.bytes([1]).withTrailers(["X-Sum", name]) { Headers() }
         #expect(
-            await code { () throws(RequestError) in try await agent.send(Put("/x", body)) }
+            await code { () throws(RequestError) in try await agent.send(put("/x", body)) }
                 == .invalidRequest(.headerName))
         #expect(server.connectionCount == 0)
         await agent.shutdown()
@@ -133,7 +133,7 @@ import Testing
         server.script(path: "/x", [.expectBody, .send(answer("no"))])
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         do throws(RequestError) {
-            _ = try await agent.send(Put("/x", RequestBody.bytes([1]).withTrailers(["X-Sum"], wrong.fields)))
+            _ = try await agent.send(put("/x", RequestBody.bytes([1]).withTrailers(["X-Sum"], wrong.fields)))
             Issue.record("it was sent")
         } catch {
             #expect(error.code == .uploadSource && error.bytesReceived == 0)
@@ -154,7 +154,7 @@ import Testing
             withExtendedLifetime(token) {}
             return Headers()
         }
-        let task = Task { await code { () throws(RequestError) in try await agent.send(Put("/x", body)) } }
+        let task = Task { await code { () throws(RequestError) in try await agent.send(put("/x", body)) } }
         try await server.waitForMark("there")
         task.cancel()
         let ending = await task.value
@@ -170,7 +170,7 @@ import Testing
         let agent = NetworkAgent(configuration: configuration)
         let body = RequestBody.bytes([1]).withTrailers(["X-Sum"]) { Headers() }
         do throws(RequestError) {
-            _ = try await agent.send(Put("/x", body))
+            _ = try await agent.send(put("/x", body))
             Issue.record("it was sent")
         } catch {
             #expect(error.code == .invalidRequest && error.message.contains("HTTP/2"))
