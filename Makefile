@@ -47,7 +47,7 @@ run: setup ## Build in release, show each feature, then measure for five seconds
 test: build ## Run all tests that need no other servers, then the examples as a separate package
 	@.ci/setup tests
 	@rm -f $(NOTES)
-	@.ci/groups \
+	@.ci/groups test \
 	    'FERRY_ENGINE=libcurl $$tests --filter "^FerryTests\..*($(ENGINE))"' \
 	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\." --skip "^FerryTests\..*($(ENGINE))"' \
 	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\..*($(ENGINE))"' \
@@ -58,7 +58,7 @@ test: build ## Run all tests that need no other servers, then the examples as a 
 
 test-long: build ## Run repetitive tests with all their repetitions; make test runs a part of them
 	@.ci/setup tests
-	@.ci/groups \
+	@.ci/groups long \
 	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCacheTests.*(DamageTests|ProcessTests)"' \
 	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"' \
 	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryTests.*(AddressSelectionTests|DuplexTests)"'
@@ -73,14 +73,15 @@ test-integration: ## Test against nginx, squid and other real servers; installs 
 	@.ci/setup integration
 	$(SWIFT) build --build-tests
 	@rm -f $(NOTES)
-	FERRY_FAULTS=$(NOTES) $(SUITES) --skip-build --filter FerryIntegrationTests
-	FERRY_ENGINE=libcurl $(SUITES) --skip-build --filter FerryIntegrationTests.InjectionTests
+	@.ci/groups integration \
+	    'FERRY_FAULTS=$(NOTES) $$tests --filter FerryIntegrationTests' \
+	    'FERRY_ENGINE=libcurl $$tests --filter FerryIntegrationTests.InjectionTests'
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check-servers $(SUITES) --skip-build --filter FaultTableTests
 
 test-libcurl: ## Test what depends on libcurl with libcurl 8 from Debian's backports
 	@.ci/setup integration
 	$(SWIFT) build --build-tests
-	FERRY_ENGINE=libcurl .ci/libcurl $(SUITES) --skip-build --filter '$(LIBCURL)'
+	@.ci/groups libcurl 'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(LIBCURL)"'
 
 faults: ## Run every fault of the manual's table, and write the table
 	@.ci/setup integration

@@ -164,7 +164,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
         case .crowd: [.batch]
         case .upload, .download: [.curl, .await]
         case .resume, .files: [.await]
-        case .cache, .cacheMillion, .service: [.await]
+        case .cache, .cacheMillion, .service: [.awaitNative]
         }
     }
 }

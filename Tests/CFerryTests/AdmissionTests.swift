@@ -115,12 +115,17 @@ extension CoreTests {
             options.maxTransfers = 300
             options.maxPerHost = 300
             try await withCore(options) { core, server in
-                let ids = try (0..<300).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/300")) }
-                for result in await core.results(of: ids) { #expect(result.fault == .ok) }
-                #expect(server.connectionCount == 300)
-                let again = try (0..<300).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/300"))
+                // None gets a response before all have arrived.
+                func sendTogether(_ path: String, total: Int) async throws -> [CoreResult] {
+                    server.script(path: path, [.wait(path), .send(answer("ok")), .serve])
+                    let ids = try (0..<300).map { _ in try core.submit(CoreRequest("GET", server.baseURL + path)) }
+                    try await server.waitForRequests(total)
+                    server.signal(path)
+                    return await core.results(of: ids)
                 }
-                let reused = await core.results(of: again).filter(\.isReused).count
+                for result in try await sendTogether("/first", total: 300) { #expect(result.fault == .ok) }
+                #expect(server.connectionCount == 300)
+                let reused = try await sendTogether("/again", total: 600).filter(\.isReused).count
                 #expect(reused > 250)  // the host moves to its last shard, and fills that one first
             }
         }
@@ -149,7 +154,7 @@ extension CoreTests {
                 let hung = try names.map { try core.submit(CoreRequest("GET", "http://\($0):\(server.port)/hello")) }
                 let ids = try (0..<20).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/hello")) }
                 for result in await core.results(of: ids) {
-                    #expect(result.fault == .ok && result.metrics.total < 2_000_000, "\(result.metrics.total)")
+                    #expect(result.fault == .ok && result.metrics.total < 10_000_000, "\(result.metrics.total)")
                 }
                 for id in hung { core.cancel(id) }
                 _ = await core.results(of: hung)

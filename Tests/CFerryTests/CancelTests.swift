@@ -12,7 +12,8 @@ extension CoreTests {
             core.cancel(id)
             let result = await core.result(of: id)
             #expect(result.fault == .cancelled && result.phase == phase && result.isProcessed == processed)
-            #expect(ContinuousClock.now - begin < .milliseconds(500))  // 50 ms on an idle machine
+            // 50 ms on an idle machine; one that waited for its phase to end would be here much later.
+            #expect(ContinuousClock.now - begin < .seconds(5))
         }
 
         @Test func whileItConnects() async throws {

@@ -66,8 +66,10 @@ extension CoreTests {
                         CoreRequest("GET", "http://deaf.phases.test:\(other.port)/").with {
                             if !isCancelled { $0.connect = 20 }
                         })
-                    await core.untilStatistics { $0.handles == 1 }
-                    if isCancelled { core.cancel(id) }
+                    if isCancelled {
+                        await core.untilStatistics { $0.handles == 1 }
+                        core.cancel(id)
+                    }
                     let result = await core.result(of: id)
                     #expect(result.fault == (isCancelled ? .cancelled : .timeout(FERRY_D_TIMEOUT_CONNECT)))
                     await core.untilStatistics { $0.handles == 0 }

@@ -165,6 +165,64 @@ extension CoreTests {
             }
         }
 
+        /// The receiver waits for the writer, and the writer for the server, which waits for the receiver.
+        @Test func theIdleTimeoutCountsWhileNothingCanBeSentAndTheReceiverPauses() async throws {
+            try await withCore(Self.native, seesClose: false) { core, server in
+                server.script(
+                    path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"), .wait("x")])
+                let request = post(server, PullSource([UInt8](repeating: 7, count: 50_000_000)), .duplex).with {
+                    $0.onBody = { _ in FERRY_PAUSE }
+                    $0.idle = 300
+                    $0.deadline = 10_000
+                }
+                let result = try await core.run(request)
+                #expect(result.fault == .timeout(FERRY_D_TIMEOUT_READ), "\(result.fault)")
+            }
+        }
+
+        /// A receiver that pauses may take any time, once everything is sent.
+        @Test func theIdleTimeoutDoesNotCountWhileTheReceiverPausesAfterTheBody() async throws {
+            try await withCore(Self.native) { core, server in
+                server.script(
+                    path: "/x",
+                    [
+                        .expectBody, .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"),
+                        .wait("rest"), .send("2\r\nok\r\n0\r\n\r\n"), .serve,
+                    ])
+                let request = post(server, PullSource([1, 2, 3]), .duplex).with {
+                    $0.onBody = { _ in FERRY_PAUSE }
+                    $0.idle = 100
+                }
+                let id = try core.submit(request)
+                await core.untilBody(id)
+                try await core.pass(milliseconds: 400, server)
+                #expect(core.record.read { $0.results[id] } == nil)
+                server.signal("rest")
+                core.resume(id)
+                await core.record.until { $0.streamed[id]?.count == 4 }
+                core.resume(id)
+                #expect(await core.result(of: id).fault == .ok)
+            }
+        }
+
+        /// A server that responds at once without 100 Continue reads the body beside its response.
+        @Test func aSuccessEndsTheWaitForContinue() async throws {
+            try await withCore(Self.native) { core, server in
+                server.script(
+                    path: "/x",
+                    [
+                        .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .expectBody,
+                        .send("2\r\nok\r\n0\r\n\r\n"), .serve,
+                    ])
+                var request = post(server, PullSource([1, 2, 3]), .duplex)
+                request.add("Expect", "100-continue")
+                request.idle = 2_000
+                let result = try await core.run(request)
+                #expect(result.fault == .ok && result.bodySent == 3, "\(result.fault)")
+                #expect(core.streamed(result.id) == Array("ok".utf8))
+            }
+        }
+
         @Test func theIdleTimeoutCountsWhileTheSourceHasNothing() async throws {
             try await withCore(Self.native) { core, server in
                 server.script(path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")])

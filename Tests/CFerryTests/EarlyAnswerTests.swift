@@ -148,7 +148,7 @@ extension CoreTests {
                 // The idle time causes a check while its rate still owes for its first 16 KB, for 8 seconds.
                 let request = starving(server, idle: 50).with {
                     $0.maxRate = 2_000
-                    $0.deadline = 500
+                    $0.deadline = 1_500
                 }
                 let result = try await core.run(request)
                 #expect(result.fault == .timeout(FERRY_D_TIMEOUT_DEADLINE), "\(result.fault)")
@@ -191,6 +191,40 @@ extension CoreTests {
                     #expect(result.fault == .ok && result.status == 200, "\(result.fault)")
                     #expect(core.streamed(id) == Array("no".utf8) && result.bodyReceived == 2)
                 }
+            }
+        }
+
+        /// More of the response than is read at once waits in the socket when the upload meets the reset.
+        @Test(.enabled(if: testedEngine == FERRY_ENGINE_HTTP1)) func aLongAnswerThatIsHeldOutlivesTheReset()
+            async throws
+        {
+            try await withCore(seesClose: false) { core, server in
+                let (first, rest) = (8_000_000, 400_000)
+                server.script(
+                    path: "/held",
+                    [
+                        .expectHead, .send("HTTP/1.1 200 OK\r\nContent-Length: \(first + rest)\r\n\r\n"),
+                        .pattern(bytes: first), .wait("paused"), .pattern(bytes: rest), .mark("sent"), .wait("go"),
+                        .reset,
+                    ])
+                let id = try core.submit(
+                    CoreRequest("POST", server.baseURL + "/held").with {
+                        $0.answer = .stream
+                        $0.body = .bytes([UInt8](repeating: 7, count: 50_000_000))
+                    })
+                await core.record.until { $0.streamed[id]?.count == first }
+                core.pause(id)
+                await core.turn()
+                server.signal("paused")
+                try await server.waitForMark("sent")
+                server.signal("go")
+                try await server.waitForOpenConnections(atMost: 0)
+                for _ in 0..<20 { await core.turn() }
+                #expect(core.streamed(id).count == first && core.record.read { $0.results[id] } == nil)
+                core.resume(id)
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok && result.bodyReceived == UInt64(first + rest), "\(result.fault)")
+                #expect(core.streamed(id).count == first + rest)
             }
         }
 

@@ -202,10 +202,10 @@ extension CoreTests {
         func pauseWaitsForResume(length: UInt64?) async throws {
             try await withCore { core, server in
                 let source = PullSource(LoopbackServer.pattern(0..<100_000), piece: 10_000, pausesAt: 50_000)
-                let id = try core.submit(put(server, source, length: length).with { $0.idle = 100 })
+                let id = try core.submit(put(server, source, length: length).with { $0.idle = 500 })
                 try await server.waitForReceivedBytes(50_000)
                 // The idle clock is suspended meanwhile, and the source is not asked.
-                try await core.pass(milliseconds: 300, server)
+                try await core.pass(milliseconds: 1_200, server)
                 #expect(core.events(id).last == .pull && core.record.read { $0.results[id] } == nil)
                 core.resume(id)
                 let result = await core.result(of: id)

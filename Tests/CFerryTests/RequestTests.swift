@@ -161,6 +161,26 @@ extension CoreTests {
             }
         }
 
+        /// libcurl would send the request again, with the same field.
+        @Test(arguments: [[UInt8](repeating: 7, count: 100_000), nil] as [[UInt8]?], [false, true])
+        func theReceiverSeesOneHead(bytes: [UInt8]?, closes: Bool) async throws {
+            try await withCore(probes: false) { core, server in
+                let field = closes ? "Connection: close\r\n" : ""
+                let refusal = "HTTP/1.1 417 Expectation Failed\r\n\(field)Content-Length: 3\r\n\r\nno!"
+                server.script(path: "/upload", [.expectHead, .send(refusal), closes ? .close : .keepOpen])
+                let request = expecting(server, bytes).with {
+                    $0.flags = .idempotent
+                    $0.answer = .stream
+                    $0.idle = 2_000
+                }
+                let result = try await core.run(request)
+                #expect(result.fault == .ok && result.status == 417, "\(result.fault)")
+                #expect(core.events(result.id).filter { $0 == .head(status: 417) }.count == 1)
+                #expect(core.streamed(result.id) == Array("no!".utf8))
+                #expect(server.requests.filter { $0.target == "/upload" }.count == result.attempts)
+            }
+        }
+
         /// 100,000 bytes, pulled if none are given.
         private func expecting(_ server: LoopbackServer, _ bytes: [UInt8]?) -> CoreRequest {
             CoreRequest("POST", server.baseURL + "/upload").with {

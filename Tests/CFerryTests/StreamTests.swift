@@ -139,12 +139,12 @@ extension CoreTests {
             try await withCore { core, server in
                 let id = try core.submit(
                     stream(server.baseURL + "/bytes/5000000", Pauses { $0 == 1 }).with {
-                        $0.idle = 100
+                        $0.idle = 500
                         $0.lowSpeedBytes = 1_000_000
-                        $0.lowSpeedTime = 100
+                        $0.lowSpeedTime = 500
                     })
                 await core.untilBody(id)
-                try await core.pass(milliseconds: 400, server)  // longer than the limits
+                try await core.pass(milliseconds: 1_200, server)  // longer than the limits
                 #expect(core.record.read { $0.results[id] } == nil)
                 core.resume(id)
                 let seen2 = await core.result(of: id)

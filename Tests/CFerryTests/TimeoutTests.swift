@@ -8,7 +8,7 @@ import Testing
 extension CoreTests {
     /// Each limit, with its own detail and in its own time.
     @Suite struct Timeouts {
-        /// Runs and expects a timeout with this detail, at `limit` and not much later (a loaded machine gets a second).
+        /// Runs and expects a timeout with this detail, at `limit` or, on a busy machine, at most three seconds later.
         @discardableResult
         private func expect(
             _ detail: Int, after limit: Int, _ core: CoreLoop, _ request: CoreRequest,
@@ -19,7 +19,7 @@ extension CoreTests {
             let time = ContinuousClock.now - begin
             #expect(result.fault == .timeout(detail), sourceLocation: sourceLocation)
             #expect(
-                time >= .milliseconds(limit - 5) && time < .milliseconds(limit + 1_000), "\(time)",
+                time >= .milliseconds(limit - 5) && time < .milliseconds(limit + 3_000), "\(time)",
                 sourceLocation: sourceLocation)
             return result
         }
@@ -28,12 +28,13 @@ extension CoreTests {
             var options = CoreLoop.Options()
             options.maxTransfers = 1
             try await withCore(options) { core, server in
-                let first = try core.submit(CoreRequest("GET", server.baseURL + "/delay/400"))
+                server.script(path: "/hold", [.wait("release"), .send(answer("ok")), .serve])
+                let first = try core.submit(CoreRequest("GET", server.baseURL + "/hold"))
                 let request = CoreRequest("GET", server.baseURL + "/hello").with { $0.deadline = 100 }
                 let result = try await expect(FERRY_D_TIMEOUT_QUEUE, after: 100, core, request)
                 #expect(result.phase == FERRY_PHASE_QUEUED && !result.isProcessed && result.attempts == 0)
-                let seen1 = await core.result(of: first)
-                #expect(seen1.fault == .ok)
+                server.signal("release")
+                #expect(await core.result(of: first).fault == .ok)
                 #expect(server.requestCount == 1)
             }
         }
@@ -125,8 +126,8 @@ extension CoreTests {
                     ("/none", FERRY_PHASE_WAIT_HEAD), ("/half", FERRY_PHASE_WAIT_HEAD), ("/line", FERRY_PHASE_HEAD),
                 ] {
                     let result = try await expect(
-                        FERRY_D_TIMEOUT_RESPONSE_HEAD, after: 150, core,
-                        CoreRequest("GET", server.baseURL + path).with { $0.idle = 150 })
+                        FERRY_D_TIMEOUT_RESPONSE_HEAD, after: 500, core,
+                        CoreRequest("GET", server.baseURL + path).with { $0.idle = 500 })
                     #expect(result.phase == phase, "\(path)")
                 }
             }
@@ -153,20 +154,20 @@ extension CoreTests {
             try await withCore { core, server in
                 server.script(path: "/stop", [.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .keepOpen])
                 let result = try await expect(
-                    FERRY_D_TIMEOUT_READ, after: 150, core,
-                    CoreRequest("GET", server.baseURL + "/stop").with { $0.idle = 150 })
+                    FERRY_D_TIMEOUT_READ, after: 500, core,
+                    CoreRequest("GET", server.baseURL + "/stop").with { $0.idle = 500 })
                 #expect(result.phase == FERRY_PHASE_BODY && result.bodyReceived == 3 && result.status == 200)
             }
         }
 
         @Test func aSlowPeerThatLivesIsFineWithoutALowSpeed() async throws {
             try await withCore { core, server in
-                let url = server.baseURL + "/drip?bytes=20&interval=20"
-                let fine = try await core.run(CoreRequest("GET", url).with { $0.idle = 1_500 })
+                let url = server.baseURL + "/drip?interval=20&bytes="
+                let fine = try await core.run(CoreRequest("GET", url + "20").with { $0.idle = 1_500 })
                 #expect(fine.fault == .ok && fine.bodyLength == 20)
                 try await expect(
                     FERRY_D_TIMEOUT_LOW_SPEED, after: 200, core,
-                    CoreRequest("GET", url).with {
+                    CoreRequest("GET", url + "1000").with {
                         $0.lowSpeedBytes = 1_000
                         $0.lowSpeedTime = 200
                     })
@@ -223,10 +224,17 @@ extension CoreTests {
                 }
                 let far = try core.submit(
                     CoreRequest("GET", server.baseURL + "/delay/100").with { $0.deadline = 4_294_967_295 })
-                for result in await core.results(of: ids) { #expect(result.code == FERRY_E_TIMEOUT) }
-                // The deadlines expire in order, within the wheel's 8 ms.
+                // The deadlines expire in order, within the wheel's 8 ms. Those whose time came while the loop had no
+                // processor end together, in any order.
+                var late: [Int] = []
+                for (i, result) in await core.results(of: ids).enumerated() {
+                    #expect(result.code == FERRY_E_TIMEOUT)
+                    late.append(Int(result.metrics.total) / 1_000 - 50 - i)
+                }
+                #expect(late.allSatisfy { $0 >= -5 && $0 < 3_000 }, "\(late)")
                 let order = core.record.read { state in state.finishOrder.filter { $0 != far } }
-                for (a, b) in zip(order, order.dropFirst()) { #expect(Int(b) > Int(a) - 32) }
+                let early = zip(order, order.dropFirst()).count { Int($1) <= Int($0) - 32 }
+                #expect(early < 30, "\(order)")
                 core.cancel(far)
                 _ = await core.result(of: far)
             }
@@ -314,7 +322,7 @@ extension CoreTests {
                 }
                 _ = try await core.run(job)
                 let result = await core.result(of: id)
-                #expect(result.code == FERRY_E_TIMEOUT && result.metrics.total < 3_000_000, "\(result.fault)")
+                #expect(result.code == FERRY_E_TIMEOUT && result.metrics.total < 10_000_000, "\(result.fault)")
             }
         }
     }

@@ -232,7 +232,7 @@ import Testing
         let store = makeStore()
         for number in 0..<20 {
             var found: UInt64?
-            for _ in 0..<500 where found == nil {
+            for _ in 0..<6000 where found == nil {
                 found = await generation(number, in: store)
                 if found == nil { try await Task.sleep(for: .milliseconds(10)) }
             }

@@ -40,6 +40,11 @@ import Testing
         let lines = end.output.split(separator: "\n")
         #expect(end.code == 0 && lines.count == TourStep.all.count, "\(end.output)")
         #expect(lines.allSatisfy { $0.hasPrefix("ok    ") && TerminalText.width(String($0)) <= 80 }, "\(end.output)")
+        // However long a step takes: "(99.9 ms)" is the widest time below 100 s.
+        for line in lines {
+            let detail = line.components(separatedBy: "  (").dropLast().joined(separator: "  (")
+            #expect(TerminalText.width(detail + "  (99.9 ms)") <= 80, "\(line)")
+        }
         let detail = Array(repeating: "words", count: 30).joined(separator: " ")
         let result = TourResult(name: "a step", ok: false, detail: detail, nanoseconds: 1_000_000)
         let text = TourCommand.text(result, columns: 80)

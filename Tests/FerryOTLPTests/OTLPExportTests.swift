@@ -155,7 +155,7 @@ struct OTLPExportTests {
         server.script(
             path: "/v1/metrics",
             LoopbackScript([
-                .expectHead, .expectBody, .pause(.milliseconds(150)),
+                .expectHead, .expectBody, .pause(.milliseconds(600)),
                 .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"), .close,
             ]))
         let exporter = exporter(server) {
@@ -167,7 +167,7 @@ struct OTLPExportTests {
             configuration.observers = [exporter]
             let agent = NetworkAgent(configuration: configuration)
             _ = try await agent.get(service.baseURL + "/hello")
-            // Fifteen are due while the first one waits.
+            // Sixty are due while the first one waits.
             try await server.waitForRequests(2)
             await exporter.shutdown()
             await agent.shutdown()

@@ -45,7 +45,7 @@ import Testing
         .endless(Array("$1000000000000\r\n".utf8), 0), .endless(Array("+".utf8), 0x61),
     ]) func anInvalidReplyIsAFaultAndTheNextCommandSucceeds(answer: FakeRedis.Answer) throws {
         let client = client { configuration in
-            if case .silence = answer { configuration.timeout = .milliseconds(50) }
+            if case .silence = answer { configuration.timeout = .milliseconds(500) }
         }
         server.script { $0[1] == "bad" ? answer : .text("+OK\r\n") }
         let fault = #expect(throws: RedisClient.Fault.self) { try client.perform(words("GET bad")) }

@@ -200,7 +200,7 @@ import Testing
     @Test func aRemovalThatWasNotSentIsRepeatedOnTheSameConnection() async {
         let (storage, other) = (
             RedisCacheStorage(
-                patient(server.path) { ($0.timeout, $0.maxFailures, $0.pause) = (.milliseconds(50), 1, .seconds(1)) }),
+                patient(server.path) { ($0.timeout, $0.maxFailures, $0.pause) = (.milliseconds(500), 1, .seconds(3)) }),
             RedisCacheStorage(patient(server.path))
         )
         #expect(await storage.write(entry(7), under: key(0)))

@@ -74,7 +74,8 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     return 0;
   }
   if (!t->head->in_fields && !t->head->complete) {
-    t->phase = FERRY_PHASE_WAIT_HEAD; /* the head was informational */
+    /* The head was informational. */
+    t->phase = ferry__is_sending(t) ? FERRY_PHASE_SEND : FERRY_PHASE_WAIT_HEAD;
     ferry__head_informational(handle->loop, t);
   }
   if (t->head->complete && !before) {

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_sending(const ferry__transfer *t) {
+bool ferry__is_sending(const ferry__transfer *t) {
   curl_off_t sent = 0;
   if (t->body_kind == FERRY_BODY_NONE)
     return false;
@@ -120,7 +120,7 @@ void ferry__reading_ended(ferry__transfer *t) {
 }
 
 void ferry__head_ended(ferry__transfer *t) {
-  if (t->head->chunked && ferry__has_body(t) && is_sending(t))
+  if (t->head->chunked && ferry__has_body(t) && ferry__is_sending(t))
     watch_chunks(t);
   if (t->source == FERRY__SOURCE_PAUSED && t->head->status >= 300)
     look_soon(t);
@@ -140,6 +140,11 @@ void ferry__nudge(ferry__transfer *t) {
   ferry__shard_touch(t->handle->shard);
 }
 
+bool ferry__settles(ferry__transfer *t) {
+  t->curl.settled |= t->expects && t->head->complete && t->head->status == 417;
+  return t->curl.settled;
+}
+
 void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *t) {
   t->source = FERRY__SOURCE_LEFT;
   ferry__check_length(t);
@@ -153,7 +158,7 @@ bool ferry__keep(ferry__transfer *t, const char *bytes, size_t length) {
    * socket at its end are kept in full, as libcurl can no longer hold them. */
   size_t most = t->curl.late ? SIZE_MAX : FERRY__LATE;
   if (t->curl.withheld || t->curl.kept_length + length > most ||
-      (!t->curl.late && !is_sending(t)))
+      (!t->curl.late && !ferry__is_sending(t)))
     return false;
   char *kept = realloc(t->curl.kept, t->curl.kept_length + length);
   if (!kept)

@@ -147,6 +147,11 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
     ferry__transfer_end(loop, t, fault);
 }
 
+/* The next byte is the first one of a head. */
+static bool is_between_heads(const ferry__head *head) {
+  return !head->in_fields && !head->complete;
+}
+
 void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
                                CURLcode code) {
   if (t->curl.untouched && code && !t->fault.code && !t->pulled &&
@@ -157,6 +162,14 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     return;
   }
   bool running = t->state == FERRY__RUNNING;
+  /* libcurl cannot rewind a source before it connects. */
+  if (code && !t->fault.code &&
+      (t->curl.settled ||
+       (code == CURLE_SEND_FAIL_REWIND && ferry__settles(t)))) {
+    code = CURLE_OK;
+    t->source = FERRY__SOURCE_LEFT;
+    ferry__check_length(t);
+  }
   /* What happens to the rest of the request no longer affects the response. */
   if (code == CURLE_SEND_ERROR && !t->fault.code && ferry__is_answered(t)) {
     code = CURLE_OK;
@@ -164,7 +177,7 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
     ferry__check_length(t);
   }
   if (code == CURLE_SEND_ERROR && t->curl.late && !t->fault.code &&
-      !t->head->received && ferry__late_answer(t))
+      is_between_heads(t->head) && ferry__late_answer(t))
     code = CURLE_OK;
   /* libcurl knows only that a callback refused, as ferry__on_open() does. */
   if (t->fault.code)

@@ -110,6 +110,8 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   ferry__transfer *t = handle->transfer;
   ferry_loop *loop = handle->loop;
   (void)local;
+  if (ferry__settles(t))
+    return CURL_PREREQFUNC_ABORT;
   bool answers = t->curl.head_held && handle->rounds++ < FERRY__MAX_ROUNDS;
   if (answers) { /* credentials for a challenge, in the same attempt */
     t->curl.head_held = false;

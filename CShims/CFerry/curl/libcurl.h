@@ -174,6 +174,8 @@ void ferry__hosts_forget(ferry_loop *loop, const ferry__shard *shard);
 /* Whether the whole response has arrived, as far as its head defines its end,
  * and libcurl holds no part of it. */
 bool ferry__is_answered(const ferry__transfer *transfer);
+/* Whether libcurl has not sent the whole body yet. */
+bool ferry__is_sending(const ferry__transfer *transfer);
 /* libcurl will read no more from an HTTP/1 connection. */
 void ferry__reading_ended(ferry__transfer *transfer);
 /* The final head has arrived. */
@@ -197,6 +199,9 @@ bool ferry__kept_drain(ferry_loop *loop, ferry__transfer *transfer);
 void ferry__chunks_take(ferry__transfer *transfer, const char *bytes,
                         size_t length);
 void ferry__chunks_forget(ferry__transfer *transfer);
+/* libcurl is about to repeat a request whose expectation was refused (RFC 9110,
+ * 10.1.1), with the same field: notes that the 417 is the last response. */
+bool ferry__settles(ferry__transfer *transfer);
 /* Handles a response that was in the socket when writing to it failed. Returns
  * true if it was complete and has been delivered. */
 bool ferry__late_answer(ferry__transfer *transfer);

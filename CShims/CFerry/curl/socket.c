@@ -217,6 +217,8 @@ curl_socket_t ferry__on_open(void *data, curlsocktype purpose,
   ferry__transfer *t = handle->transfer;
   (void)purpose;
   handle->shard->unheard++;
+  if (ferry__settles(t))
+    return CURL_SOCKET_BAD;
   /* libcurl sends the request again; a pulled body cannot be sent again. */
   bool again = t->phase >= FERRY_PHASE_SEND;
   if ((!ferry__may_attempt(t) || (again && t->pulled)) && !t->curl.head_held) {

@@ -15,19 +15,24 @@ enum {
 };
 
 /* Reads what is left in the socket of a broken connection, adds it to the held
- * bytes, and closes the socket: the receiver may resume much later. */
+ * bytes, and closes the socket: the receiver may resume much later. A long rest
+ * stays in the socket, which then has no events. */
 void ferry__exchange_hold_all(ferry__connection *c) {
-  ssize_t n = -ENOMEM;
-  char *held = realloc(c->held, c->held_length + FERRY__LATE);
+  enum { MOST = FERRY__HTTP1_BUFFER + FERRY__LATE };
+  char *held =
+      c->held_length < MOST ? realloc(c->held, MOST) : NULL;
+  ssize_t n = 1;
   if (held) {
-    uint32_t most = c->held_length + FERRY__LATE;
     c->held = held;
-    while (c->held_length < most &&
+    while (c->held_length < MOST &&
            (n = ferry__connection_read(c, held + c->held_length,
-                                       most - c->held_length)) > 0)
+                                       MOST - c->held_length)) > 0)
       c->held_length += (uint32_t)n;
   }
-  ferry__connection_drop_socket(c);
+  if (n > 0)
+    ferry__connection_watch(c, false, false);
+  else
+    ferry__connection_drop_socket(c);
 }
 
 /* Holds the bytes that the receiver does not take; the socket is not read
@@ -58,6 +63,12 @@ static bool take_head(ferry__connection *c) {
     return false;
   }
   t->phase = FERRY_PHASE_BODY;
+  /* A server that responds beside the body need not send a 100 first. */
+  if (c->sending == FERRY__SEND_AWAIT && t->head->status < 300 &&
+      (t->flags & FERRY_DUPLEX)) {
+    c->sending = FERRY__SEND_BODY;
+    ferry__connection_watch(c, true, true);
+  }
   /* The server does not want the rest. But a server that closes the connection
    * after a success may still be reading, and its response may depend on it
    * (RFC 9112, 9.6). */
@@ -94,7 +105,10 @@ bool ferry__exchange_take(ferry__connection *c, const char *at,
     case FERRY__EVENT_HELD:
       return hold_rest(c, at, end);
     case FERRY__EVENT_INFORMATIONAL:
-      t->phase = FERRY_PHASE_WAIT_HEAD;
+      if (t->body_kind == FERRY_BODY_NONE || c->sending == FERRY__SEND_DONE)
+        t->phase = FERRY_PHASE_WAIT_HEAD;
+      else
+        t->phase = FERRY_PHASE_SEND;
       ferry__head_informational(loop, t);
       if (c->sending == FERRY__SEND_AWAIT &&
           c->response.informational == 100) {

@@ -91,8 +91,13 @@ ferry__expiry ferry__expiry_of(const ferry__clock *clock,
                                const ferry__transfer *t,
                                const ferry__progress *progress) {
   ferry__expiry e = {.kind = FERRY__EXPIRES_LATER};
-  bool duplex = t->flags & FERRY_DUPLEX; /* then silence is silence */
-  bool paused = t->paused || (progress->source_paused && !duplex);
+  /* With FERRY_DUPLEX silence is silence, unless only the receiver is awaited.
+   * If the server waits for the receiver, which waits for the source, all wait
+   * for ever. */
+  bool duplex = t->flags & FERRY_DUPLEX;
+  bool held = (t->paused & FERRY__PAUSED_BY_RATE) ||
+              (t->paused && !(duplex && progress->sending));
+  bool paused = held || (progress->source_paused && !duplex);
   bool waiting = t->state == FERRY__WAITING;
   if (is_over(clock, t, &e.at))
     return timed_out(waiting ? FERRY_D_TIMEOUT_QUEUE
@@ -194,6 +199,9 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
     return 0;
   progress.answered = progress.source_paused && t->engine &&
                       t->engine->is_answered(t);
+  progress.sending = t->body_kind == FERRY_BODY_PULL &&
+                     t->source == FERRY__SOURCE_READY &&
+                     ferry__pulled(t) < t->body_length;
   progress.moved = t->low_speed_ms ? moved(t) : 0;
   ferry__clock clock = clock_of(loop);
   ferry__expiry expiry = ferry__expiry_of(&clock, t, &progress);

@@ -96,6 +96,7 @@ typedef struct ferry__carried {
   bool reached;   /* the server may have processed an earlier attempt */
   bool again;     /* nothing was sent: the transfer must start again */
   bool ended; /* the handle has read the end of a body with trailers */
+  bool settled; /* its 417 is the last response */
 } ferry__carried;
 
 struct ferry__transfer {
@@ -309,6 +310,7 @@ typedef struct ferry__clock { /* ms */
 typedef struct ferry__progress {
   uint64_t moved; /* bytes in both directions */
   bool source_paused, answered;
+  bool sending; /* bytes of the source wait for the socket */
 } ferry__progress;
 
 enum {

@@ -104,6 +104,13 @@ public struct RequestBody: Sendable {
     /// The names of the fields that may follow it.
     var trailerNames: [String] { if case .pulled(let body) = content { body.trailerNames } else { [] } }
 
+    /// Whether it is this body, perhaps with trailers after it.
+    func isMade(of writer: WriterBody) -> Bool {
+        guard case .pulled(let body) = content else { return false }
+        if let trailed = body as? TrailedBody { return trailed.body.isMade(of: writer) }
+        return (body as? WriterBody) === writer
+    }
+
     /// Whether the body can be sent again.
     var isReplayable: Bool {
         switch content {

@@ -14,6 +14,8 @@ extension RequestBody {
     /// `fields` throws, returns a name that was not announced or a value with control characters, or if all fields
     /// together have more than 16,384 bytes. The server then sees an incomplete request.
     ///
+    /// A body that has trailers already keeps them: the new names and fields follow the others.
+    ///
     /// The body is sent in chunks and over HTTP/1.1, even if HTTP/2 could be negotiated, because libcurl cannot send
     /// trailers over HTTP/2. With ``HTTP2Policy/priorKnowledge`` the run fails with `invalidRequest`. Arguments of the
     /// request cannot be parts of such a body. Fields for framing, routing, authentication, caching or the description
@@ -23,7 +25,7 @@ extension RequestBody {
     ) -> RequestBody {
         if names.isEmpty { return self }
         var body = RequestBody(
-            content: .pulled(TrailedBody(body: self, trailerNames: names, fields: fields)), contentType: contentType)
+            content: .pulled(TrailedBody(body: self, names: names, fields: fields)), contentType: contentType)
         // What makes the source of this body compresses it, too.
         body.coding = coding
         return body
@@ -76,10 +78,14 @@ enum TrailerRules {
             }
             lines += "\(field.name): \(field.value)\r\n".utf8
         }
-        if lines.count > mostBytes {
-            throw BodyFault(message: "the trailer fields have \(lines.count) bytes (limit \(mostBytes))")
-        }
+        if let fault = fault(inSize: lines.count) { throw fault }
         return lines
+    }
+
+    /// The reason why fields of this size together cannot be sent; `nil` if they can.
+    static func fault(inSize count: Int) -> BodyFault? {
+        if count <= mostBytes { return nil }
+        return BodyFault(message: "the trailer fields have \(count) bytes (limit \(mostBytes))")
     }
 }
 
@@ -94,14 +100,20 @@ extension Headers {
 /// A body that is followed by trailers.
 struct TrailedBody: PulledBody {
     let body: RequestBody
-    let trailerNames: [String]
+    /// Those of its own trailers.
+    let names: [String]
     let fields: @Sendable () async throws -> Headers
 
     var isReplayable: Bool { body.isReplayable }
 
+    var trailerNames: [String] {
+        let before = body.trailerNames
+        return before + names.filter { name in !before.contains { equalNames($0, name) } }
+    }
+
     func makeSource() throws(BodyFault) -> any BodySource {
-        TrailedSource(try body.makeSource()) { [trailerNames, fields] in
-            try TrailerRules.lines(of: try await fields(), announced: trailerNames)
+        TrailedSource(try body.makeSource()) { [names, fields] in
+            try TrailerRules.lines(of: try await fields(), announced: names)
         }
     }
 }
@@ -124,7 +136,8 @@ extension RequestBody {
     }
 }
 
-/// A source that is followed by trailers. A task asks for them at the end of the inner source.
+/// A source that is followed by trailers. A task asks for them at the end of the inner source, whose own trailers come
+/// first.
 final class TrailedSource: BodySource {
     private enum Trailers {
         case unasked
@@ -173,7 +186,7 @@ final class TrailedSource: BodySource {
                     Task { [weak self, make] in
                         do {
                             let lines = try await make()
-                            self?.took(.here(lines))
+                            self?.took(lines)
                         } catch {
                             self?.took(.failed(error))
                         }
@@ -184,6 +197,11 @@ final class TrailedSource: BodySource {
             case .failed, .closed: return .failed
             }
         }
+    }
+
+    private func took(_ lines: [UInt8]) {
+        let all = source.trailers + lines
+        took(TrailerRules.fault(inSize: all.count).map { .failed($0) } ?? .here(all))
     }
 
     private func took(_ trailers: Trailers) {

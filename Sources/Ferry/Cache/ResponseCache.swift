@@ -31,7 +31,7 @@ final class ResponseCache: Sendable {
     /// Entries that are being refreshed after they were served stale.
     private let revalidating = Mutex(Set<CacheKey>())
     /// Entries that this process fetches for all processes that share the storage.
-    private let leased = Mutex(Set<CacheKey>())
+    private let leased = Mutex<[CacheKey: Int]>([:])
     /// The maximum time of a lease; `nil` if nobody waits for others.
     let leaseTime: Duration?
     /// Entries that are being removed from the disk, with counts: they are no longer found there.
@@ -197,14 +197,22 @@ final class ResponseCache: Sendable {
     /// Whether the caller is the one process to fetch an entry; then it has to report the end.
     func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) {
         store.lease(key) { [self] isGranted in
-            if isGranted { _ = leased.withLock { $0.insert(key) } }
+            // It has a lease already, which has expired.
+            if isGranted { leased.withLock { $0[key, default: 0] += 1 } }
             answer(isGranted)
         }
     }
 
-    /// The entry was fetched, or could not be. Has no effect without a lease.
+    /// The entry was fetched, or could not be. Has no effect without a lease, nor if another run has acquired a later
+    /// one: then this one has expired.
     func endLease(_ key: CacheKey) {
-        if leaseTime != nil, leased.withLock({ $0.remove(key) }) != nil { store.endLease(key) }
+        if leaseTime == nil { return }
+        let isLast = leased.withLock { leased in
+            guard let count = leased[key] else { return false }
+            leased[key] = count > 1 ? count - 1 : nil
+            return count == 1
+        }
+        if isLast { store.endLease(key) }
     }
 
     // MARK: The whole cache

@@ -169,7 +169,7 @@ struct CacheStage: Sendable {
         if let plan, !fetched.isArrival || standIn != nil { core.cache?.endLease(plan.key) }
         if let past = standIn {
             core.cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
-            return past.answer
+            return past.answer.after(fetched)
         }
         if plan == nil { return fetched }
         return fetched.traced(miss, url: call.url, hasUnknownCredentials: hadCookies, call.watch)
@@ -243,6 +243,16 @@ extension Answer {
             stored.result,
             ResponseOrigin(
                 url: stored.attributes.url ?? plan.url, isIntercepted: true, isFromCache: true, cache: trace))
+    }
+
+    /// The same response, which stands in for one that had failed. The run has made the attempts of both.
+    fileprivate func after(_ failed: Answer) -> Answer {
+        guard case .arrived(let result, let origin) = self else { return self }
+        return .arrived(
+            result,
+            ResponseOrigin(
+                url: origin.url, earlier: EarlierAttempts(failed), isIntercepted: true, isFromCache: true,
+                cache: origin.cache))
     }
 
     /// Whether the response comes from the cache.

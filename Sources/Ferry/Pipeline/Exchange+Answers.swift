@@ -102,8 +102,18 @@ extension Exchange {
         leg = try await withToken(asked)
         // The new token is meant for the first server, too.
         added += leg?.headers.filter { !asked.headers.contains($0) } ?? []
-        if leg?.changes != asked.changes { hasAlteredBody = true }
+        if let leg, leg.changes != asked.changes {
+            try checkBody(of: leg)
+            hasAlteredBody = true
+        }
         return .goOn
+    }
+
+    /// Nobody would read what the application writes, if the request had another body.
+    func checkBody(of outgoing: OutgoingRequest) throws(RequestError) {
+        guard let writer = carrier?.writerBody, outgoing.body?.isMade(of: writer) != true else { return }
+        throw RequestError(
+            preparing: .invalidRequest(.body), message: "an adapter has replaced the body of an exchange", url: url)
     }
 
     private mutating func retried(after result: TransferResult) async throws(RequestError) -> Next? {

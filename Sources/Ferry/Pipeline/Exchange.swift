@@ -98,6 +98,7 @@ struct Exchange {
                 return .refused(error.measured(start.duration(to: .now), left, earlier))
             case .deliver(let last):
                 guard let standIn, last.isServersFault else { return last }
+                if let failed = last.transferred { leave(failed) }
                 core.cache?.counters.hit(fromMemory: true, isStale: true)
                 (isIntercepted, trace, validation, self.standIn) = (true, standIn.trace, nil, nil)
                 answer = .arrived(standIn.result, origin(isFromCache: true))
@@ -358,6 +359,7 @@ struct Exchange {
         if call.usesAuthenticator, call.takesToken(to: try core.builder.checked(outgoing.url)) {
             outgoing = try await withToken(outgoing)
         }
+        try checkBody(of: outgoing)
         added = outgoing.headers.filter { !bare.headers.contains($0) }
         hasAlteredBody = outgoing.changes != bare.changes
         if outgoing.url != bare.url || outgoing.method != bare.method || hasAlteredBody || hasSecrets(added) {

@@ -115,7 +115,7 @@ struct HTTPCacheStage: Sendable {
             forward = .bypass
             return plan.mode.asksNetwork ? .send([]) : .refuse(.unknownCredentials)
         }
-        var (mayWait, mayLease) = (true, true)
+        var (mayWait, mayLease, mayRepeat) = (true, true, true)
         while true {
             guard let isInMemory = await find(control, until: deadline) else { return nil }
             let now = cache.clock()
@@ -161,6 +161,11 @@ struct HTTPCacheStage: Sendable {
                     standIn = (served, trace(of: variant, at: now, isStale: true))
                 }
                 if let lead = cache.validations.lead(key) {
+                    // Another run has validated it since the lookup.
+                    if mayRepeat, let current = cache.recallEntry(key), current !== stored {
+                        mayRepeat = false
+                        continue
+                    }
                     self.lead = lead
                 } else if mayWait, !directives.noCache, !variant.directives.noCache {
                     // Another run is validating it: the result may serve this one, too (RFC 9111, 4).

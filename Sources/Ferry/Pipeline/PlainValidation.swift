@@ -59,8 +59,12 @@ final class PlainValidation: Sendable {
         conditions = stored.conditions(selecting: index)
         if conditions.isEmpty { return nil }
         lead = cache.validations.lead(key)
-        // Another run is validating it, and an exchange can wait for that run. A plain transfer cannot.
-        if lead == nil && !directives.noCache && !variant.directives.noCache { return nil }
+        if !directives.noCache && !variant.directives.noCache {
+            // Another run is validating it, and an exchange can wait for that run. A plain transfer cannot.
+            if lead == nil { return nil }
+            // Another run has validated it since the lookup.
+            if let current = cache.recallEntry(key), current !== stored { return nil }
+        }
         let isFresh = variant.age(at: now).map { $0 < variant.lifetime.microseconds } ?? false
         forward = isFresh && !variant.directives.noCache ? .request : .stale
         (self.cache, self.plan, self.key, self.stored) = (cache, plan, key, stored)
@@ -101,28 +105,46 @@ final class PlainValidation: Sendable {
         let apparent = max(0, now / Freshness.second - renewal.date.secondsSince1970) * Freshness.second
         let times = StoredVariant.Times(
             request: requestTime, response: now, initialAge: max(apparent, max(0, now - requestTime)))
-        guard let new = StoredVariant(old, renewal, times, isShared: isShared) else { return nil }
-        let isWritten = old.isWorthWriting(as: new, by: [])
-        // The run has to wait for the disk, which only an exchange can do.
-        if isWritten && plan.terms.writing == .synchronous { return nil }
         if cache.isInvalidated(key, since: invalidationMark) { return nil }
-        cache.changing.withLock { _ in
-            let current = cache.recallEntry(key)?.variants ?? (cache.removals == removals ? stored : nil)
-            guard let variants = current?.all.replacing([old], by: [new], since: requestTime) else { return }
-            let made = StoredVariants(variants, stored: now, maxBytes: cache.maxEntryBytes)
-            cache.keep(made, under: key, isWritten ? made.entry(isShared: isShared) : nil)
+        var new = old
+        if stored.all.count > 1 || !Self.isConfirmed(old, renewal, times) {
+            guard let made = StoredVariant(old, renewal, times, isShared: isShared) else { return nil }
+            let isWritten = old.isWorthWriting(as: made, by: [])
+            // The run has to wait for the disk, which only an exchange can do.
+            if isWritten && plan.terms.writing == .synchronous { return nil }
+            store(made, isWritten: isWritten, isShared: isShared)
+            new = made
         }
         lead?.end()
         cache.counters.validated()
         var status = CacheStatus.forwarded(forward)
         (status.isStored, status.forwardStatus) = (true, 304)
-        status.ttl = .seconds((new.lifetime.microseconds - times.initialAge).flooredSeconds)
+        let remaining = new.lifetime.microseconds - times.initialAge
+        status.ttl = .seconds(remaining.flooredSeconds)
         var trace = CacheTrace(outcome: .validated(age: .microseconds(times.initialAge)))
         (trace.isHTTP, trace.more) = (true, CacheTraceStatus(status))
-        trace.remaining = new.lifetime.microseconds - times.initialAge
+        trace.remaining = remaining
         let origin = ResponseOrigin(
             url: plan.target.url, cache: trace, hasUnknownCredentials: core.hasCookies, validation: result)
         return .arrived(new.result, origin)
+    }
+
+    /// Whether a 304 would only move the age of the stored response by less than a second. Then the stored response
+    /// stays as it is: its age is at most that much too high. Of many validations within a second, one is stored.
+    private static func isConfirmed(_ old: StoredVariant, _ renewal: Renewal, _ times: StoredVariant.Times) -> Bool {
+        guard renewal.changes.isEmpty, let age = old.age(at: times.response) else { return false }
+        return (0..<Freshness.second).contains(age - times.initialAge)
+    }
+
+    /// Puts the renewed response in the place of the one that the server has confirmed.
+    private func store(_ new: StoredVariant, isWritten: Bool, isShared: Bool) {
+        cache.changing.withLock { _ in
+            let current = cache.recallEntry(key)?.variants ?? (cache.removals == removals ? stored : nil)
+            let old = stored.all[selected]
+            guard let variants = current?.all.replacing([old], by: [new], since: requestTime) else { return }
+            let made = StoredVariants(variants, stored: new.times.response, maxBytes: cache.maxEntryBytes)
+            cache.keep(made, under: key, isWritten ? made.entry(isShared: isShared) : nil)
+        }
     }
 
     private func speaksOfSelected(_ response: TransferResult) -> Bool {

@@ -188,6 +188,8 @@ final class SharedTransfer: Sendable {
         for waiter in waiters { waiter(answer) }
     }
 
+    fileprivate var waiting: Int { state.withLock { $0.waiters.count } }
+
     /// Whether no run waits any more, and there is no result yet.
     fileprivate func leave(_ number: Int) -> Bool {
         state.withLock { state in
@@ -201,6 +203,9 @@ final class SharedTransfer: Sendable {
 /// The active shared transfers.
 final class SharedTransferTable: Sendable {
     private let transfers = Mutex([SharedTransferKey: SharedTransfer]())
+
+    /// How many runs wait for one of them.
+    var waiting: Int { transfers.withLock { $0.values.reduce(0) { $0 + $1.waiting } } }
 
     /// The active transfer for a key, or a new one, and the number of the run that joins it.
     func join(

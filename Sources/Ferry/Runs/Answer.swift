@@ -15,6 +15,14 @@ enum Answer: Sendable {
     /// Whether no server was involved.
     var isIntercepted: Bool { if case .arrived(_, let origin) = self { origin.isIntercepted } else { false } }
 
+    /// The result of its last transfer; `nil` without one.
+    var transferred: TransferResult? {
+        switch self {
+        case .result(let result), .arrived(let result, _): result
+        case .refused, .unsent: nil
+        }
+    }
+
     /// The URL of the response if it is not the URL of the run.
     var url: String? { if case .arrived(_, let origin) = self { origin.url } else { nil } }
 }
@@ -116,6 +124,23 @@ struct EarlierAttempts: Sendable {
     /// Heads and bodies.
     private(set) var bytesSent: UInt64 = 0
     private(set) var bytesReceived: UInt64 = 0
+
+    /// Everything that was sent for this answer.
+    init(_ answer: Answer) {
+        switch answer {
+        case .result(let result): add(result)
+        case .arrived(let result, let origin):
+            self = origin.earlier
+            if !origin.isIntercepted { add(origin.validation ?? result) }
+        case .refused(let error):
+            (count, redirects) = (error.attempts, error.redirects.count)
+            (bytesSent, bytesReceived) = (error.bytesSent, error.bytesReceived)
+            mayHaveBeenProcessed = error.mayHaveBeenProcessed
+        case .unsent: break
+        }
+    }
+
+    init() {}
 
     mutating func addRedirect() { redirects += 1 }
 

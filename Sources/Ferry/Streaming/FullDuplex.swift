@@ -27,10 +27,11 @@ extension NetworkAgent {
     /// An exchange uses HTTP/1.1 and Ferry's own engine. If only libcurl could carry it, it fails with
     /// `invalidRequest`.
     ///
-    /// The request must not have a body of its own. Redirects, retries, adapters and credentials work as for
-    /// ``stream(_:onInformational:)`` until a byte of the body has been sent; after that they fail with
-    /// `bodyNotReplayable`. `trailers` has the names of the fields that ``RequestBodyWriter/finish(trailers:)`` may
-    /// send; the rules are those of ``RequestBody/withTrailers(_:_:)``.
+    /// The request must not have a body of its own, and an adapter must not set another one: either fails with
+    /// `invalidRequest(.body)`. An adapter may compress the body and add trailers. Redirects, retries, adapters and
+    /// credentials work as for ``stream(_:onInformational:)`` until a byte of the body has been sent; after that they
+    /// fail with `bodyNotReplayable`. `trailers` has the names of the fields that
+    /// ``RequestBodyWriter/finish(trailers:)`` may send; the rules are those of ``RequestBody/withTrailers(_:_:)``.
     ///
     /// Throws what the closure throws. Errors of the exchange itself are thrown by the closure's reader and writer.
     public nonisolated(nonsending) func exchange<R: Request, Value>(
@@ -179,6 +180,7 @@ final class RunningExchange: Sendable {
             }
             response.body.conclude(failure, isCancelled: hasFailed)
         }
+        await state.withLock { $0.carrier }?.endRests(by: core)
         writerBody.pipe.close()
     }
 }

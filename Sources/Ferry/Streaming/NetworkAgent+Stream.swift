@@ -97,6 +97,9 @@ extension RequestError {
 /// Carries the transfers of a run whose response arrives in two parts: the head, which determines whether it is the
 /// last, and then the body.
 protocol BodyCarrier: AnyObject, Sendable {
+    /// The body that is written while the response is read; `nil` without one.
+    var writerBody: WriterBody? { get }
+
     /// Creates the run of one transfer, and sets the transfer up for it.
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun
 
@@ -105,6 +108,10 @@ protocol BodyCarrier: AnyObject, Sendable {
 
     /// The head is that of the last response: does what is necessary before it is delivered.
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody
+}
+
+extension BodyCarrier {
+    var writerBody: WriterBody? { nil }
 }
 
 /// What happened to a body.
@@ -120,17 +127,18 @@ enum TakenBody: Sendable {
 /// Carries the transfers of a run whose last response is streamed.
 final class StreamCarrier: BodyCarrier {
     private let current = Mutex<StreamRun?>(nil)
+    /// The transfers of an exchange whose response was not the last. Short rests of their bodies may still be read.
+    private let left = Mutex<[StreamRun]>([])
     private let bound: Int?
-    /// The body that is written meanwhile; `nil` when there is none.
-    private let writing: WriterBody?
+    let writerBody: WriterBody?
 
     /// Without a limit of the request itself there is none, because the body is not held in memory.
     init(bound: Int?, writing body: WriterBody? = nil) {
         self.bound = bound
-        writing = body
+        writerBody = body
     }
 
-    var isDuplex: Bool { writing != nil }
+    var isDuplex: Bool { writerBody != nil }
 
     /// The run whose head arrived last.
     var run: StreamRun? { current.withLock { $0 } }
@@ -145,7 +153,17 @@ final class StreamCarrier: BodyCarrier {
     }
 
     func goOn(from result: TransferResult) {
-        current.withLock { $0.take() }?.abandon(expecting: result.contentLength)
+        guard let run = current.withLock({ $0.take() }) else { return }
+        run.abandon(expecting: result.contentLength)
+        if isDuplex { left.withLock { $0.append(run) } }
+    }
+
+    /// Ends what is still read of responses that nobody needs.
+    func endRests(by core: AgentCore) async {
+        for run in left.withLock({ $0 }) + [run].compactMap({ $0 }) where run.isUnderWay {
+            core.cancel(run)
+            _ = await run.wholeAnswer()
+        }
     }
 
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody {

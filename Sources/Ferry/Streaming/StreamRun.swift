@@ -195,6 +195,9 @@ final class StreamRun: Run, @unchecked Sendable {
     /// Whether the response arrived completely, including its body.
     var isWhole: Bool { stream.withLock { $0.isWhole } }
 
+    /// The head of its response has arrived, but its end was not reported yet.
+    var isUnderWay: Bool { stream.withLock { $0.head != nil && $0.answer == nil } }
+
     /// The complete result of a run whose body goes to a file, or whose request may end after its response.
     func wholeAnswer() async -> Answer {
         await withUnsafeContinuation { continuation in

@@ -81,7 +81,7 @@ struct TourStep: Sendable {
             try await agent.send(HTTPRequest(.get, "/status/503"))
         }
         try expect(.invalidStatusCode ~= error.code, "\(error)")
-        return "\(error.code) with \(error.response?.headers.count ?? 0) header fields"
+        return "\(error.code), \(error.response?.headers.count ?? 0) header fields"
     }
 
     private static let timeout = TourStep("a timeout") { agent in

@@ -31,13 +31,13 @@ import Testing
         try await withLoopbackServer { server in
             let post = #", "postData": {"mimeType": "text/plain", "text": "abc"}"#
             let file = try file(
-                entry(server.baseURL + "/echo/body", at: 300, method: "POST", more: post),
-                entry(server.baseURL + "/hello", at: 0), entry(server.baseURL + "/redirect/1", at: 150))
+                entry(server.baseURL + "/echo/body", at: 900, method: "POST", more: post),
+                entry(server.baseURL + "/hello", at: 0), entry(server.baseURL + "/redirect/1", at: 450))
             let end = try end(file)
             #expect(end.code == 0, "\(end.output)")
             let json = try JSON(parsing: end.output)
             #expect(json["requests"]?.int == 3 && json["ok"]?.int == 3 && json["failed"]?.int == 0)
-            #expect((json["seconds"]?.double ?? 0) >= 0.3 && json["url"]?.string == file.path)
+            #expect((json["seconds"]?.double ?? 0) >= 0.9 && json["url"]?.string == file.path)
             #expect(json.value(atPointer: "/model/kind")?.string == "open")
             let requests = server.requests
             #expect(requests.map(\.target) == ["/hello", "/redirect/1", "/echo/body"])

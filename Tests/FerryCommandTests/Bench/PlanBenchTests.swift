@@ -78,9 +78,16 @@ import Testing
             #"{"requests": {"a": "/hello"}, "run": {"batch": ["a", "a", "a"], "atMost": 2}}"#)
         #expect(bounded.root.width == 2)
         try await withLoopbackServer { server in
+            // Neither gets a response before both have arrived.
+            server.script(
+                path: "/a", [.wait("both"), .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .serve])
             let start = try PlanStart(
-                self.plan(#"{"requests": {"a": "/delay/20"}, "run": {"batch": ["a", "a"]}}"#), base: server.baseURL)
-            _ = await PlanBench.perform(start, try load("-n", "1", "-c", "1"))
+                self.plan(#"{"requests": {"a": "/a"}, "run": {"batch": ["a", "a"]}}"#), base: server.baseURL)
+            let load = try load("-n", "1", "-c", "1")
+            let bench = Task { await PlanBench.perform(start, load) }
+            try await server.waitForRequests(2)
+            server.signal("both")
+            #expect(await bench.value.runs == 1)
             #expect(server.connectionCount == 2)
         }
     }

@@ -209,8 +209,8 @@ import Testing
     func silence() async throws {
         try await expectFault([], .timeout(.read), .body) {
             try $0.askHTTP2("/silence", token())
-            $0.probe.timeouts = Timeouts(idle: .milliseconds(300))
-            $0.ends(after: .milliseconds(300))
+            $0.probe.timeouts = Timeouts(idle: .seconds(1))
+            $0.ends(after: .seconds(1))
         }
     }
 
@@ -219,7 +219,7 @@ import Testing
         let server = try FaultyHTTP2Server.shared
         try await withAgent(configuration()) { agent in
             var request = HTTPRequest.to(server.url("/silence?\(token())"))
-            request.timeouts = Timeouts(idle: .milliseconds(300))
+            request.timeouts = Timeouts(idle: .seconds(1))
             let error = await failure { () throws(RequestError) in try await agent.send(request) }
             #expect(error?.code == .timeout(.read))
             let next = try await agent.send(HTTPRequest.to(server.url("/echo")))

@@ -77,9 +77,9 @@ final class ServerProcess: Sendable {
             .appending(path: "Servers/\(name)").path
     }
 
-    /// Polls, because there is no notification; `false` if the process has ended or half a minute has passed.
+    /// Polls, because there is no notification; `false` if the process has ended or two minutes have passed.
     private static func waits(for condition: () -> Bool, of pid: Int32) -> Bool {
-        let end = ContinuousClock.now + .seconds(30)
+        let end = ContinuousClock.now + .seconds(120)
         while ContinuousClock.now < end {
             if condition() { return true }
             var executable = [CChar](repeating: 0, count: 1)

@@ -53,7 +53,7 @@ import Testing
         let nginx = try Nginx.shared
         try await withAgent { agent in
             var request = HTTPRequest.to(nginx.url("/slow/1m.bin"))
-            request.timeouts = Timeouts(total: .milliseconds(300))
+            request.timeouts = Timeouts(total: .seconds(1))
             let error = await failure { () throws(RequestError) in try await agent.send(request) }
             #expect(error?.code == .timeout(.total) && error?.phase == .body)
         }
@@ -67,7 +67,7 @@ import Testing
         let short = Task { try await agent.send(HTTPRequest.to(nginx.url("/wait?s=0.5&\(mark)"))) }
         let long = Task { try await agent.send(HTTPRequest.to(nginx.url("/slow/1m.bin?\(mark)"))) }
         _ = try await eventually("the upstream's request") { try Upstream.shared.requests(to: mark).first }
-        await agent.shutdown(grace: .seconds(2))
+        await agent.shutdown(grace: .seconds(5))
         #expect(try await short.value.status == 200)
         let error = await #expect(throws: RequestError.self) { try await long.value }
         #expect(error?.code == .shutdown)

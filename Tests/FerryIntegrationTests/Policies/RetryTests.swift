@@ -127,7 +127,7 @@ import Testing
     @Test("a server that comes back is found by a retry")
     func comesBack() async throws {
         let port = try freePorts(1)[0]
-        try await withAgent(configuration(.exponential(maxAttempts: 50, baseDelay: .milliseconds(50), factor: 1))) {
+        try await withAgent(configuration(.exponential(maxAttempts: 50, baseDelay: .milliseconds(500), factor: 1))) {
             agent in
             let run = Task { try await agent.send(HTTPRequest.to("http://127.0.0.1:\(port)/")) }
             _ = try await eventually("a first attempt") { agent.statistics.finished > 0 ? true : nil }

@@ -215,7 +215,7 @@ import Testing
                 }
             })
         var put = put("/upload", .multipart(form))
-        if end == .deadline { put.deadline = .milliseconds(300) }
+        if end == .deadline { put.deadline = .seconds(2) }
         let outcome = Outcome<Response>()
         let run = agent?.start(put, completion: outcome.take)
         // The head, the file and the first piece.

@@ -65,6 +65,33 @@ import Testing
         }
     }
 
+    @Test(arguments: [nil, RequestBody.Coding.gzip]) func trailersCanBeAddedToTrailers(
+        coding: RequestBody.Coding?
+    ) async throws {
+        let inner = RequestBody.bytes(Array("abcde".utf8)).withTrailers(["X-Sum", "X-Both"]) {
+            ["X-Sum": "5", "X-Both": "a"]
+        }
+        let outer = (coding.map { inner.compressed($0) } ?? inner).withTrailers(["X-Note", "x-both"]) {
+            ["X-Note": "n", "X-Both": "b"]
+        }
+        let (head, rest) = try parts(try await sent(outer))
+        #expect(head.contains("Trailer: X-Sum, X-Both, X-Note"), "\(head)")
+        #expect(rest.hasSuffix("0\r\nX-Sum: 5\r\nX-Both: a\r\nX-Note: n\r\nX-Both: b\r\n\r\n"), "\(rest)")
+    }
+
+    @Test func addedTrailersShareTheLimit() async throws {
+        let server = try LoopbackServer()
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let long = String(repeating: "x", count: 9_000)
+        let body = RequestBody.bytes([1]).withTrailers(["X-A"]) { ["X-A": long] }.withTrailers(["X-B"]) {
+            ["X-B": long]
+        }
+        let error = await failure { _ = try await agent.send(put("/x", body)) }
+        #expect(error?.code == .uploadSource)
+        #expect(error?.message.contains("(limit 16384)") == true, "\(error?.message ?? "")")
+        await agent.shutdown()
+    }
+
     @Test func trailersAreRequestedAfterTheLastByte() async throws {
         let given = Tally()
         let body = RequestBody.stream {

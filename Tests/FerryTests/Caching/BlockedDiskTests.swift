@@ -209,9 +209,9 @@ import Testing
         let lock = try holdLock()
         let stub = StubTransport(always: .hold)
         let agent = bench.agent(stub, memory: false) { $0.cache?.patience = 3_600_000_000 }
-        let start = ContinuousClock.now
         let outcome = Outcome<String>()
         agent.start(Kept(coalesces: isShared, deadline: .seconds(3600)), completion: outcome.take)
+        let start = ContinuousClock.now
         while ContinuousClock.now - start < .milliseconds(50) { await Task.yield() }
         close(lock)
         await stub.waitForHeld(1)

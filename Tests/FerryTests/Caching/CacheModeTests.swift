@@ -81,7 +81,7 @@ import Testing
         #expect(reply.response.isStale)
         #expect(reply.response.age == .seconds(100))
         #expect(reply.metrics.cache == .stale)
-        #expect(stub.requests.count == 2)
+        #expect(stub.requests.count == 2 && reply.metrics.attempts == 1)
         let outcome = Outcome<String>()
         agent.start(Kept(cacheMode: mode), completion: outcome.take)
         #expect(try await outcome.result.get().response.isStale)

@@ -12,8 +12,12 @@ final class CacheBench: Sendable {
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
     func advance(by duration: Duration) {
-        time.add(duration.components.seconds * 1_000_000, ordering: .relaxed)
+        let (seconds, attoseconds) = duration.components
+        time.add(seconds * 1_000_000 + attoseconds / 1_000_000_000_000, ordering: .relaxed)
     }
+
+    /// Advances to the start of a second.
+    func startSecond() { time.store((now + 1) * 1_000_000, ordering: .relaxed) }
 
     /// Seconds since 1970.
     var now: Int64 { time.load(ordering: .relaxed) / 1_000_000 }

@@ -84,12 +84,12 @@ import Testing
     func stalled() async throws {
         let script: LoopbackScript = [.expectHead, .send(Self.sized), .pattern(bytes: Self.size - 1), .keepOpen]
         try await expectFault(script, .timeout(.read), .body) {
-            $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
-            $0.ends(after: .milliseconds(200))
+            $0.probe.timeouts = Timeouts(idle: .milliseconds(500))
+            $0.ends(after: .milliseconds(500))
         }
         try await expectFault(script, .timeout(.deadline), .body) {
-            $0.probe.deadline = .milliseconds(200)
-            $0.ends(after: .milliseconds(200))
+            $0.probe.deadline = .milliseconds(800)
+            $0.ends(after: .milliseconds(800))
         }
     }
 

@@ -35,8 +35,8 @@ import Testing
         try await expectFault(
             [.expectHead, .send(head("200 OK", fields) + "3\r\nabc"), .keepOpen], .timeout(.read), .body
         ) {
-            $0.probe.timeouts = Timeouts(idle: .milliseconds(200))
-            $0.ends(after: .milliseconds(200))
+            $0.probe.timeouts = Timeouts(idle: .milliseconds(500))
+            $0.ends(after: .milliseconds(500))
         }
     }
 
@@ -47,12 +47,12 @@ import Testing
             .expectHead, .send(head("200 OK", "Content-Length: 10000\r\n")), .drip(drip, interval: .milliseconds(10)),
         ]
         try await expectFault(script, .timeout(.total), .body) {
-            $0.probe.timeouts = Timeouts(idle: .seconds(5), total: .milliseconds(300))
-            $0.ends(after: .milliseconds(300))
+            $0.probe.timeouts = Timeouts(idle: .seconds(5), total: .milliseconds(800))
+            $0.ends(after: .milliseconds(800))
         }
         try await expectFault(script, .timeout(.deadline), .body) {
-            $0.probe.deadline = .milliseconds(300)
-            $0.ends(after: .milliseconds(300))
+            $0.probe.deadline = .milliseconds(800)
+            $0.ends(after: .milliseconds(800))
         }
     }
 

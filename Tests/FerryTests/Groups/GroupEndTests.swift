@@ -186,16 +186,16 @@ import Testing
             let error = await fault { () throws(RequestError) in
                 if isBatch {
                     try await agent.send(
-                        BatchRequest(Get("/hello"), Get("/silent")).deadline(.milliseconds(200)))
+                        BatchRequest(Get("/hello"), Get("/silent")).deadline(.milliseconds(800)))
                 } else {
                     try await agent.send(
                         ChainRequest(Get("/hello")).then { _ in Get("/silent") }.then { _ in Get("/never") }
-                            .deadline(.milliseconds(200)))
+                            .deadline(.milliseconds(800)))
                 }
             }
             #expect(error?.code == .timeout(.deadline))
             #expect(error?.failedIndex == 1)
-            #expect(start.duration(to: .now) >= .milliseconds(200))
+            #expect(start.duration(to: .now) >= .milliseconds(800))
             #expect(!server.requests.contains { $0.target == "/never" })
         }
     }
@@ -209,7 +209,7 @@ import Testing
                     [Get("/hello"), Get("/silent"), Get("/silent"), Get("/silent")], .collectAll, atMost: 2
                 )
 
-                .deadline(.milliseconds(200)))
+                .deadline(.milliseconds(800)))
             #expect(results.map { (try? $0.get()) != nil } == [true, false, false, false])
             for case .failure(let error) in results { #expect(error.code == .timeout(.deadline)) }
             #expect(server.requests.count { $0.target == "/silent" } == 2, "what has not begun is not sent")
@@ -223,12 +223,12 @@ import Testing
             .onValue { _ in try await Task.sleep(for: .seconds(3600)) }
             .then { Echo($0) }
         let error = await fault { () throws(RequestError) in
-            try await agent.send(chain.deadline(.milliseconds(20)))
+            try await agent.send(chain.deadline(.milliseconds(500)))
         }
         #expect(error?.code == .timeout(.deadline))
         #expect(error?.failedIndex == 0)
         let inner = await fault { () throws(RequestError) in
-            try await agent.send(BatchRequest(Echo("b"), chain).deadline(.milliseconds(20)))
+            try await agent.send(BatchRequest(Echo("b"), chain).deadline(.milliseconds(500)))
         }
         #expect(inner?.code == .timeout(.deadline))
         #expect(inner?.groupPath.map(\.index) == [1, 0])
@@ -268,14 +268,14 @@ import Testing
         }
         let error = await fault { () throws(RequestError) in
             if isBatch {
-                try await agent.send(BatchRequest([Echo("a")]).deadline(.milliseconds(100)).priority(.high))
+                try await agent.send(BatchRequest([Echo("a")]).deadline(.milliseconds(400)).priority(.high))
             } else {
-                try await agent.send(ChainRequest(Echo("a")).deadline(.milliseconds(100)).priority(.high))
+                try await agent.send(ChainRequest(Echo("a")).deadline(.milliseconds(400)).priority(.high))
             }
         }
         #expect(error != nil)
         #expect(stub.requests.count > 1 && stub.requests.count < 1000)
-        #expect(stub.requests.allSatisfy { $0.priority == .high && ($0.timeouts.deadline ?? .max) <= 100 })
+        #expect(stub.requests.allSatisfy { $0.priority == .high && ($0.timeouts.deadline ?? .max) <= 400 })
     }
 
     @Test func aMemberThatAsksTheCacheKeepsToTheDeadline() async throws {
@@ -286,7 +286,7 @@ import Testing
         configuration.cache = CacheConfiguration(directory: bench.path)
         try await withNetworkAgent(configuration: configuration) { agent in
             let results = try await agent.send(
-                BatchRequest([Kept(path: "/hello"), Kept(path: "/silent")], .collectAll).deadline(.milliseconds(200)))
+                BatchRequest([Kept(path: "/hello"), Kept(path: "/silent")], .collectAll).deadline(.seconds(2)))
             #expect((try? results[0].get()) != nil)
             #expect(throws: RequestError.self) { try results[1].get() }
             guard case .failure(let error) = results[1] else { return }

@@ -235,6 +235,7 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
         let stale = try await agent.send(http())
         #expect(stale.value == "answer 1" && stale.response.isStale && stale.isFromCache && stale.status == 200)
         #expect(stale.cacheStatus?.ttl == .seconds(-40))
+        #expect(stale.metrics.attempts == 1)
         control.withLock { $0 = "max-age=60, stale-if-error=60, must-revalidate" }
         #expect(try await texts(agent, http()) == ["answer 3"])
         bench.advance(by: .seconds(100))

@@ -1,3 +1,4 @@
+import FerryCache
 import FerryTesting
 import FerryTransport
 import Synchronization
@@ -96,6 +97,22 @@ import Testing
             "Sun, 06 Nov 1994 08:49:61 GMT", "Sun, +6 Nov 1994 08:49:37 GMT", "",
         ] { #expect(Array(text.utf8).withUnsafeBytes { HTTPDate(usual: $0) } == nil, "\(text)") }
         #expect(HTTPDate("sun, 06 nov 1994 08:49:37 gmt", now: HTTPDate(secondsSince1970: 0), ignoresCase: true) != nil)
+    }
+}
+
+/// An action at the nth pass from now.
+private final class Interruption: Sendable {
+    private let left = Atomic<Int>(0)
+    private let action = Mutex<(@Sendable () -> Void)?>(nil)
+
+    func set(at pass: Int, _ action: @escaping @Sendable () -> Void) {
+        self.action.withLock { $0 = action }
+        left.store(pass, ordering: .sequentiallyConsistent)
+    }
+
+    func pass() {
+        guard left.subtract(1, ordering: .sequentiallyConsistent).newValue == 0 else { return }
+        action.withLock { $0 }?()
     }
 }
 
@@ -202,7 +219,71 @@ import Testing
         await agent.shutdown()
     }
 
+    /// Of many validations within a second, one is stored: the others say nothing new but a fraction of a second.
+    @Test func a304WithTheSameDateLeavesTheStoredResponseAsItIs() async throws {
+        let stub = StubTransport { request in
+            let isFirst = request.headers["If-None-Match"] == nil
+            return .response(status: isFirst ? 200 : 304, headers: dated(), body: isFirst ? "answer" : "")
+        }
+        let agent = bench.agent(stub)
+        let pressed = http(["Cache-Control": "no-cache"])
+        let cache = try #require(agent.core.cache)
+        let key = try self.key(of: pressed, by: agent)
+        bench.startSecond()
+        _ = try await agent.send(pressed)
+        let first = try #require(cache.recallEntry(key))
+        bench.advance(by: .milliseconds(900))
+        let confirmed = try await agent.send(pressed)
+        #expect(confirmed.value == "answer" && confirmed.cacheStatus?.forwardStatus == 304)
+        #expect(confirmed.cacheStatus?.isStored == true && cache.recallEntry(key) === first)
+        bench.advance(by: .milliseconds(100))
+        #expect(try await agent.send(pressed).headers["Date"] == date(bench))
+        #expect(cache.recallEntry(key) !== first)
+        #expect(await agent.cache.statistics.validations == 2)
+        await agent.shutdown()
+    }
+
+    private func key(of request: Kept, by agent: NetworkAgent) throws -> CacheKey {
+        let (cache, terms) = (try #require(agent.core.cache), try #require(request.cachePolicy.http))
+        let target = try agent.core.httpTarget(of: request, terms, at: agent.core.builder.servers, in: cache)
+        return try #require(target.key)
+    }
+
     // MARK: What comes between
+
+    /// A run reads the clock between its lookup and its decision to validate. At that moment, another run has just
+    /// ended its validation.
+    @Test(arguments: [(true, 1), (true, 2), (false, 1), (false, 2), (false, 3)])
+    func aValidationThatEndsBetweenLookupAndDecisionIsNotRepeated(isPlain: Bool, reading: Int) async throws {
+        let stub = StubTransport { request in
+            let isFirst = request.headers["If-None-Match"] == nil
+            return .response(status: isFirst ? 200 : 304, headers: dated(), body: isFirst ? "answer" : "")
+        }
+        let interruption = Interruption()
+        let agent = bench.agent(stub) { configuration in
+            configuration.cache?.clock = { [bench] in
+                interruption.pass()
+                return bench.now * 1_000_000
+            }
+        }
+        _ = try await agent.send(http())
+        bench.advance(by: .seconds(60))
+        _ = try await agent.send(http())
+        let cache = try #require(agent.core.cache)
+        let key = try self.key(of: http(), by: agent)
+        let renewed = try #require(cache.recallEntry(key)?.variants)
+        let stale = StoredVariants(
+            renewed.all.map { old in
+                StoredVariant(
+                    old.result, StoredVariant.Times(request: 1, response: 1, initialAge: 0), isHead: false,
+                    isDecoded: false, varying: [], variance: old.variance, isShared: false)
+            }, stored: renewed.marks.stored)
+        cache.keep(stale, under: key, nil)
+        interruption.set(at: reading) { cache.keep(renewed, under: key, nil) }
+        let reply = isPlain ? try await agent.send(http()) : try await started(http(), by: agent)
+        #expect(reply.value == "answer" && reply.isFromCache && stub.requests.count == 2)
+        await agent.shutdown()
+    }
 
     /// The server has changed meanwhile, and another run has its new response already.
     @Test(arguments: [true, false]) func anOlder304DoesNotReplaceANewerResponse(isPlain: Bool) async throws {

@@ -46,7 +46,7 @@ import Testing
         while times.count < count {
             let request = Full(
                 path: "/echo/body", method: .post, body: .string("a"),
-                timeouts: Timeouts(connect: .milliseconds(100), idle: .milliseconds(100)))
+                timeouts: Timeouts(connect: .milliseconds(400), idle: .milliseconds(400)))
             switch await agent.result(request) {
             case .success(let response):
                 #expect(response.metrics.peer?.address == "127.0.0.1")
@@ -107,9 +107,9 @@ import Testing
             // The rotation continues meanwhile: which of them gets it is random.
             while failed < 2 {
                 let slow = Task {
-                    await agent.result(Full(path: "/slow", timeouts: Timeouts(idle: .milliseconds(150))))
+                    await agent.result(Full(path: "/slow", timeouts: Timeouts(idle: .milliseconds(500))))
                 }
-                let end = ContinuousClock.now + .milliseconds(200)
+                let end = ContinuousClock.now + .milliseconds(600)
                 while ContinuousClock.now < end { try await agent.send(Get("/hello")) }
                 // The first server knows no such path.
                 if await slow.value.error?.is(.timeout) == true { failed += 1 }

@@ -182,8 +182,8 @@ import Testing
             resolver_answer("127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5")
             let appeared = ContinuousClock.now
             _ = try await load(agent, until: .connection(backends, "127.0.0.5"))
-            // And the delays of the machine itself.
-            #expect(appeared.duration(to: .now) < .seconds(4))
+            // And the delays of the machine itself. The answer of the resolver would be valid for a minute.
+            #expect(appeared.duration(to: .now) < .seconds(20))
             let counts = try await load(agent, until: .requests(1_000))
             #expect(counts["127.0.0.5", default: 0] >= 150, "\(counts)")
             resolver_answer("127.0.0.2,127.0.0.5")
@@ -201,7 +201,7 @@ import Testing
         options.port = backends.port
         let slow = try LoopbackServer(options)
         let response = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        slow.script([.expectHead, .pause(.milliseconds(20)), .send(response), .restart])
+        slow.script([.expectHead, .pause(.milliseconds(100)), .send(response), .restart])
         try await withAgent(.leastRequests, backends, Backends.addresses(1...2)) { agent in
             let counts = try await load(agent, atOnce: 8, until: .requests(1_000))
             #expect(counts["127.0.0.2", default: 0] < 250 && counts["127.0.0.2", default: 0] >= 4, "\(counts)")
@@ -221,10 +221,13 @@ import Testing
             }
             let first = try await connect()
             #expect(first >= .milliseconds(190))
+            // A busy machine may be late with one of them. If it were tried, about half of them would be.
+            var late: [Duration] = []
             for _ in 0..<20 {
                 let later = try await connect()
-                #expect(later < .milliseconds(190))
+                if later >= .milliseconds(190) { late.append(later) }
             }
+            #expect(late.count <= 3, "\(late)")
         }
     }
 

@@ -104,7 +104,7 @@ import Testing
             #expect(figures.closed[.lifetime] == figures.opened - figures.open && figures.closed.count == 1)
         }
         try await withAgent {
-            $0.idleConnectionTime = .milliseconds(50)
+            $0.idleConnectionTime = .milliseconds(500)
         } _: { agent, server in
             try await agent.send(Get("/hello"))
             // The origin is forgotten with its last connection, or soon after.

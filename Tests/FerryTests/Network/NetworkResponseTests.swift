@@ -104,7 +104,7 @@ import Testing
     @Test func timeoutsOfTheConfigurationAndOfTheRequest() async throws {
         let server = try LoopbackServer()
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.timeouts = Timeouts(idle: .milliseconds(100))
+        configuration.timeouts = Timeouts(idle: .milliseconds(500))
         let agent = NetworkAgent(configuration: configuration)
         #expect(
             await code { () throws(RequestError) in try await agent.send(Get("/delay/5000")) }

@@ -270,7 +270,7 @@ import Testing
         }
         try await withProvider(provider) { server, agent in
             var call = HTTPRequest(.get, Self.basicPath)
-            if end == .deadline { call.deadline = .milliseconds(200) }
+            if end == .deadline { call.deadline = .milliseconds(800) }
             let outcome = Outcome<Response>()
             let run = agent.start(call, completion: outcome.take)
             let awaited = Task { [call] in await agent.result(call).error }

@@ -167,7 +167,7 @@ import Testing
             server.script(path: "/x", uses: 1, unwanted(503))
             server.script(path: "/x", [.expectHead, .keepOpen])
             var call = HTTPRequest(.get, "/x")
-            call.deadline = .milliseconds(200)
+            call.deadline = .milliseconds(800)
             let error = try #require(await agent.result(call, way).error)
             #expect(error.code == .timeout(.deadline) && error.attempts == 2 && error.phase == .waitingHead)
             #expect(error.mayHaveBeenProcessed)

@@ -138,7 +138,7 @@ import Testing
         try await withFlow { server, agent in
             server.script(path: "/x", [.send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .keepOpen])
             var call = HTTPRequest(.get, "/x")
-            if byDeadline { call.deadline = .milliseconds(200) }
+            if byDeadline { call.deadline = .milliseconds(800) }
             let response = try await agent.stream(call)
             let reader = Task {
                 var bytes = 0

@@ -18,7 +18,7 @@ struct ProcessHolding: CustomStringConvertible {
             return name?.hasPrefix("ferry-loop") ?? false
         }
         return ProcessHolding(
-            descriptors: names("/proc/self/fd").count, threads: threads.count, bytes: allocations_in_use())
+            descriptors: ProcessHoldings.descriptors.count, threads: threads.count, bytes: allocations_in_use())
     }
 
     /// Whether nothing has been added since `before`, except the memory that pools keep for reuse. It varies by up to

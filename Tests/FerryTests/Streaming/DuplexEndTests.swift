@@ -151,7 +151,74 @@ import Testing
         }
     }
 
+    // MARK: By a refusal
+
+    /// A body of this length would be read, to keep the connection.
+    @Test(arguments: ["500 No", "307 Moved\r\nLocation: /x"]) func aRefusedExchangeLeavesNothing(
+        status: String
+    ) async throws {
+        try await withExchanges { agent, server in
+            server.script(
+                path: "/x",
+                [.expectBytes(3), .send("HTTP/1.1 \(status)\r\nContent-Length: 50000\r\n\r\n"), .pattern(bytes: 5_000)])
+            var request = HTTPRequest(.post, "/x")
+            request.timeouts = Timeouts(idle: .milliseconds(500))
+            request.deadline = .seconds(20)
+            let error = await failure {
+                try await agent.exchange(request) { response, body in
+                    try await body.write([1, 2, 3])
+                    _ = try await response.head
+                }
+            }
+            #expect(error?.code == (status.hasPrefix("5") ? .invalidStatusCode(500) : .bodyNotReplayable))
+            #expect(agent.statistics.running == 0)
+        }
+    }
+
+    /// The writer's bytes would have no reader.
+    @Test func anAdapterThatReplacesTheBodyIsRefused() async throws {
+        for body in [RequestBody.string("other"), nil] {
+            try await withExchanges({ $0.adapters = [BodyAdapter { _ in body }] }) { agent, server in
+                var request = DuplexTests.echo
+                request.deadline = .seconds(10)
+                let error = await failure {
+                    try await agent.exchange(request) { _, body in try await Self.writeOn(body, most: 10_000_000) }
+                }
+                #expect(error?.code == .invalidRequest(.body))
+                #expect(error?.message == "an adapter has replaced the body of an exchange", "\(error?.message ?? "")")
+                #expect(server.requestCount == 0)
+            }
+        }
+    }
+
+    @Test func anAdapterMayCompressTheBodyAndAddTrailers() async throws {
+        let adapter = BodyAdapter { $0?.compressed(.gzip).withTrailers(["X-B"]) { ["X-B": "2"] } }
+        try await withExchanges({ $0.adapters = [adapter] }) { agent, server in
+            server.script(path: "/sum", [.expectBody, .send(answer("ok")), .serve])
+            try await agent.exchange(HTTPRequest(.post, "/sum"), trailers: ["X-A"]) { response, body in
+                try await body.write(Array("abc".utf8))
+                try body.finish(trailers: ["X-A": "1"])
+                #expect(try await response.head.status == 200)
+            }
+            let headers = try #require(server.requests.first).headers
+            #expect(headers["Content-Encoding"] == "gzip")
+            #expect(headers.values(of: "Trailer").joined(separator: ", ") == "X-A, X-B", "\(headers)")
+        }
+    }
+
     // MARK: By time
+
+    /// The writer waits for the server, which waits for the reader, who waits for the writer.
+    @Test func aWriterThatNobodyReadsForIsIdle() async throws {
+        try await withExchanges({ $0.timeouts.idle = .milliseconds(300) }) { agent, _ in
+            var request = DuplexTests.echo
+            request.deadline = .seconds(20)
+            let error = await failure {
+                try await agent.exchange(request) { _, body in try await Self.writeOn(body) }
+            }
+            #expect(error?.code == .timeout(.read))
+        }
+    }
 
     @Test func theDeadlineEndsAWriterThatNobodyReads() async throws {
         try await withExchanges { agent, server in
@@ -192,7 +259,7 @@ import Testing
     }
 
     @Test func silenceInBothDirectionsIsATimeout() async throws {
-        try await withExchanges({ $0.timeouts.idle = .milliseconds(200) }) { agent, server in
+        try await withExchanges({ $0.timeouts.idle = .milliseconds(600) }) { agent, server in
             server.script(
                 path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")])
             let error = await failure {
@@ -215,6 +282,13 @@ import Testing
             #expect(await ended?.code == .shutdown)
         }
     }
+}
+
+/// Sets the body of each request.
+private struct BodyAdapter: RequestAdapter {
+    let change: @Sendable (RequestBody?) -> RequestBody?
+
+    func adapt(_ request: inout OutgoingRequest, of run: RunInfo) { request.body = change(request.body) }
 }
 
 /// Notes how runs end.

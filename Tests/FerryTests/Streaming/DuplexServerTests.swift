@@ -130,6 +130,26 @@ import Testing
         }
     }
 
+    /// RFC 9110, 10.1.1: the server need not send a 100 before.
+    @Test func aResponseAtOnceEndsTheWaitForContinue() async throws {
+        try await withExchanges { agent, server in
+            server.script(
+                path: "/x",
+                [
+                    .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .expectBody,
+                    .send("2\r\nok\r\n0\r\n\r\n"), .serve,
+                ])
+            var request = HTTPRequest(.post, "/x", headers: ["Expect": "100-continue"])
+            request.timeouts = Timeouts(idle: .seconds(2))
+            let text = try await agent.exchange(request) { response, body in
+                try await DuplexEndTests.writeOn(body, most: 1_000_000)
+                try body.finish()
+                return try await response.body.collect(upTo: 10)
+            }
+            #expect(text == Data("ok".utf8))
+        }
+    }
+
     @Test func aResetBeforeTheFirstByteFailsTheWriter() async throws {
         try await withExchanges { agent, server in
             server.script(

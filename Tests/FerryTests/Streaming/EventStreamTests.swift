@@ -144,7 +144,7 @@ import Testing
                 ])
             server.script(connection: 3, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
             var request = HTTPRequest(.get, "/events")
-            request.timeouts = Timeouts(idle: .milliseconds(800))
+            request.timeouts = Timeouts(idle: .milliseconds(1500))
             let events = try await all(agent.events(request, reconnection: Self.quick))
             #expect(events.map(\.data) == ["1", "2", "3"])
         }
@@ -154,7 +154,7 @@ import Testing
         try await withAgent { server, agent in
             server.script(path: "/events", [.send(Self.head() + "data: 1\n\n"), .keepOpen])
             var request = HTTPRequest(.get, "/events")
-            request.deadline = .milliseconds(200)
+            request.deadline = .milliseconds(800)
             var iterator = agent.events(request, reconnection: Self.quick).makeAsyncIterator()
             let first = try await iterator.next()
             #expect(first?.data == "1")
