@@ -41,30 +41,6 @@ struct UserInfo: Request {
     var path: String { "/users/\(id)" }
 }
 
-struct Typed<Value: Sendable & Decodable>: Request {
-    var path: String { "/typed" }
-}
-
-struct AsText: Request {
-    typealias Value = String
-    var path: String { "/text" }
-}
-
-struct AsData: Request {
-    typealias Value = Data
-    var path: String { "/data" }
-}
-
-struct AsBytes: Request {
-    typealias Value = [UInt8]
-    var path: String { "/bytes" }
-}
-
-struct Nothing: Request {
-    typealias Value = Void
-    var path: String { "/nothing" }
-}
-
 struct Oops: Error {}
 
 struct Failing: Request {

@@ -79,21 +79,7 @@ final class Tally: Sendable {
 }
 
 /// `PUT` of a body.
-struct Put: Request {
-    var path = "/upload"
-    var method = HTTPMethod.put
-    var body: RequestBody?
-    var arguments = Arguments()
-    var argumentEncoding = ArgumentEncoding.automatic
-    var headers = Headers()
-    var timeouts: Timeouts?
-    var isIdempotent = true
-
-    init(_ path: String = "/upload", _ body: RequestBody?) {
-        self.path = path
-        self.body = body
-    }
-}
+func put(_ path: String, _ body: RequestBody?) -> HTTPRequest<Response> { HTTPRequest(.put, path, body: body) }
 
 /// The descriptors of this process that are open on this file.
 func openDescriptors(of path: String) -> [Int32] {

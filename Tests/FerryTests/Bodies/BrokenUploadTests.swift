@@ -112,7 +112,7 @@ import Testing
         var form = Multipart()
         form.append("file", file: file.path)
         let outcome = Outcome<Response>()
-        agent.start(Put("/upload", inForm ? .multipart(form) : .file(file.path)), completion: outcome.take)
+        agent.start(put("/upload", inForm ? .multipart(form) : .file(file.path)), completion: outcome.take)
         try await server.waitForMark("head")
         file.resize(1000)
         server.signal("cut")
@@ -169,7 +169,7 @@ import Testing
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
         let file = try TemporaryFile(size: 50_000_000)
         let error = try #require(
-            await fault { () throws(RequestError) in try await agent.send(Put("/upload", .file(file.path))) })
+            await fault { () throws(RequestError) in try await agent.send(put("/upload", .file(file.path))) })
         #expect(error.code == .invalidStatusCode(413) && error.response?.body == Array("no".utf8))
         #expect(await eventually { openDescriptors(of: file.path).isEmpty })
         await agent.shutdown()
@@ -181,7 +181,7 @@ import Testing
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
         let file = try TemporaryFile(size: 50_000_000)
         let error = try #require(
-            await fault { () throws(RequestError) in try await agent.send(Put("/upload", .file(file.path))) })
+            await fault { () throws(RequestError) in try await agent.send(put("/upload", .file(file.path))) })
         #expect(error.code == .connectionReset && error.mayHaveBeenProcessed, "\(error)")
         #expect(await eventually { openDescriptors(of: file.path).isEmpty })
         await agent.shutdown()
@@ -214,7 +214,7 @@ import Testing
                     continuation.onTermination = { if case .cancelled = $0 { cancels.add() } }
                 }
             })
-        var put = Deadlined(body: .multipart(form))
+        var put = put("/upload", .multipart(form))
         if end == .deadline { put.deadline = .seconds(2) }
         let outcome = Outcome<Response>()
         let run = agent?.start(put, completion: outcome.take)
@@ -237,18 +237,11 @@ import Testing
         #expect(outcome.count == 1)
     }
 
-    private struct Deadlined: Request {
-        var path: String { "/upload" }
-        var method: HTTPMethod { .put }
-        var body: RequestBody?
-        var deadline: Duration?
-    }
-
     @Test func aSlowStreamIsNotAnIdleServer() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
         let (stream, continuation) = AsyncStream.makeStream(of: [UInt8].self)
-        var put = Put("/upload", .stream(once: stream))
+        var put = put("/upload", .stream(once: stream))
         put.timeouts = Timeouts(idle: .milliseconds(500))
         let outcome = Outcome<Response>()
         agent.start(put, completion: outcome.take)
@@ -267,9 +260,9 @@ import Testing
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
         await agent.shutdown()
         #expect(
-            await code { () throws(RequestError) in try await agent.send(Put("/x", .file(file.path))) } == .shutdown)
+            await code { () throws(RequestError) in try await agent.send(put("/x", .file(file.path))) } == .shutdown)
         #expect(openDescriptors(of: file.path).isEmpty)
-        var broken = Put("/x", .file(file.path))
+        var broken = put("/x", .file(file.path))
         broken.headers = ["X": "a\r\nb"]
         #expect(await code { () throws(RequestError) in try await agent.send(broken) } == .invalidRequest(.headerValue))
         #expect(openDescriptors(of: file.path).isEmpty)

@@ -46,7 +46,7 @@ import Testing
                 (.json(["n": 1]), Array(#"{"n":1}"#.utf8), "application/json"), (.bytes([]), [], nil),
             ]
             for (body, expected, type) in bodies {
-                #expect(try await agent.send(Put("/upload", body.compressed(coding))).response.bytes == expected)
+                #expect(try await agent.send(put("/upload", body.compressed(coding))).response.bytes == expected)
                 let sent = try #require(server.requests.last)
                 #expect(sent.headers["Content-Encoding"] == coding.name && sent.headers["Content-Type"] == type)
                 #expect(sent.headers["Content-Length"] == "\(sent.bodyLength)" && sent.body != expected)
@@ -66,7 +66,7 @@ import Testing
                 RequestBody.file(file.path), .stream { Pieces(pieces: pieces) },
                 .stream(length: UInt64(bytes.count)) { Pieces(pieces: pieces) }, .stream(once: Pieces(pieces: pieces)),
             ] {
-                let response = try await agent.send(Put("/upload", body.compressed(coding))).response
+                let response = try await agent.send(put("/upload", body.compressed(coding))).response
                 #expect(response.bytes == bytes)
                 let sent = try #require(server.requests.last)
                 #expect(sent.headers["Transfer-Encoding"] == "chunked" && sent.headers["Content-Length"] == nil)
@@ -74,7 +74,7 @@ import Testing
             }
             var form = Multipart(boundary: "B")
             form.append("file", file: file.path, filename: "f")
-            var put = Put("/upload", .multipart(form).compressed(coding))
+            var put = put("/upload", .multipart(form).compressed(coding))
             put.arguments = ["a": 1]
             let text = try await agent.send(put).response.bytes
             #expect(text.starts(with: Array("--B\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n".utf8)))
@@ -87,7 +87,7 @@ import Testing
         try await withAgent { server, agent in
             let file = try TemporaryFile([])
             for body in [RequestBody.file(file.path), .stream { Pieces(pieces: []) }] {
-                #expect(try await agent.send(Put("/upload", body.compressed(coding))).response.bytes.isEmpty)
+                #expect(try await agent.send(put("/upload", body.compressed(coding))).response.bytes.isEmpty)
                 #expect(server.requests.last?.body.isEmpty == false)
             }
         }
@@ -113,7 +113,7 @@ import Testing
                         path: "/first", uses: 1,
                         [.expectBody, .send("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"), .serve])
                 }
-                #expect(try await agent.send(Put("/first", body.compressed(coding))).response.bytes == bytes)
+                #expect(try await agent.send(put("/first", body.compressed(coding))).response.bytes == bytes)
                 let sent = server.requests.suffix(3)
                 #expect(sent.map(\.path) == ["/first", "/first", "/upload"] || index > 0)
                 #expect(Set(sent.map(\.body)).count == 1 && Set(sent.map(\.bodyLength)).count == 1)
@@ -124,7 +124,7 @@ import Testing
 
     @Test func aRedirectWithoutTheBodyDropsTheCoding() async throws {
         try await withAgent { server, agent in
-            let put = Put("/redirect-to?status=303&url=/hello", .string("a").compressed())
+            let put = put("/redirect-to?status=303&url=/hello", .string("a").compressed())
             try await agent.send(put)
             let last = try #require(server.requests.last)
             #expect(last.method == "GET" && last.headers["Content-Encoding"] == nil && last.body.isEmpty)
@@ -163,7 +163,7 @@ import Testing
 
     @Test func anotherContentEncodingFieldIsRefusedBeforeSending() async throws {
         try await withAgent { server, agent in
-            var put = Put("/upload", .string("a").compressed(.zstd))
+            var put = put("/upload", .string("a").compressed(.zstd))
             put.headers = ["content-encoding": "gzip"]
             let error = await fault { () throws(RequestError) in try await agent.send(put) }
             #expect(error?.code == .invalidRequest(.body) && server.requestCount == 0)
@@ -224,9 +224,9 @@ import Testing
             $0.recorder = recorder
         } _: { _, agent in
             let body = RequestBody.json(["password": "canary"])
-            try await agent.send(Put("/upload", body.compressed()))
+            try await agent.send(put("/upload", body.compressed()))
             let pieces = Pieces(pieces: [Array(#"{"password":"canary"}"#.utf8)])
-            try await agent.send(Put("/upload", .stream(contentType: "application/json") { pieces }.compressed()))
+            try await agent.send(put("/upload", .stream(contentType: "application/json") { pieces }.compressed()))
         }
         #expect(recorder.archive.entries.count == 2)
         for entry in recorder.archive.entries {
@@ -252,7 +252,7 @@ import Testing
     @Test func curlIsGivenWhatIsSent() async throws {
         try await withAgent { _, agent in
             let file = try TemporaryFile(Array("a".utf8))
-            let command = try agent.curlCommand(for: Put("/upload", .file(file.path).compressed()), redacted: false)
+            let command = try agent.curlCommand(for: put("/upload", .file(file.path).compressed()), redacted: false)
             #expect(command.contains("Content-Encoding: gzip") && !command.contains(file.path))
         }
     }

@@ -34,7 +34,7 @@ import Testing
                     made.add()
                     return Pieces(pieces: [[1, 2, 3]])
                 })
-            var put = Put("/redirect-to?status=\(status)&url=/upload", .multipart(form))
+            var put = put("/redirect-to?status=\(status)&url=/upload", .multipart(form))
             put.arguments = ["a": 1]
             try await agent.send(put)
             let requests = server.requests
@@ -50,7 +50,7 @@ import Testing
     @Test("R39: 303 becomes GET without the body") func seeOther() async throws {
         try await withAgent { server, agent in
             let file = try TemporaryFile([1, 2, 3])
-            try await agent.send(Put("/redirect-to?status=303&url=/hello", .file(file.path)))
+            try await agent.send(put("/redirect-to?status=303&url=/hello", .file(file.path)))
             let last = try #require(server.requests.last)
             #expect(last.method == "GET" && last.body.isEmpty)
             #expect(last.headers["Content-Type"] == nil && last.headers["Content-Length"] == nil)
@@ -59,11 +59,11 @@ import Testing
 
     @Test("R39: a stream that can be read only once is not sent again") func once() async throws {
         try await withAgent { server, agent in
-            let put = Put("/redirect-to?status=307&url=/upload", .stream(once: Pieces(pieces: [[1, 2, 3]])))
-            let error = try #require(await fault { () throws(RequestError) in try await agent.send(put) })
+            let request = put("/redirect-to?status=307&url=/upload", .stream(once: Pieces(pieces: [[1, 2, 3]])))
+            let error = try #require(await fault { () throws(RequestError) in try await agent.send(request) })
             #expect(error.code == .bodyNotReplayable)
             #expect(server.requestCount == 1)
-            let get = Put("/redirect-to?status=303&url=/hello", .stream(once: Pieces(pieces: [[1, 2, 3]])))
+            let get = put("/redirect-to?status=303&url=/hello", .stream(once: Pieces(pieces: [[1, 2, 3]])))
             #expect(try await agent.send(get).text == "Hello, ferry")
         }
     }
@@ -77,7 +77,7 @@ import Testing
                 [.expectBody, .send("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"), .serve])
             let bytes = LoopbackServer.pattern(0..<50_000)
             let file = try TemporaryFile(bytes)
-            try await agent.send(Put("/upload", .file(file.path)))
+            try await agent.send(put("/upload", .file(file.path)))
             #expect(server.requests.map(\.body) == [bytes, bytes])
             #expect(await eventually { openDescriptors(of: file.path).isEmpty })
         }
@@ -88,7 +88,7 @@ import Testing
             $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             let made = Tally()
-            let put = Put(
+            let put = put(
                 "/upload",
                 .stream { () -> Pieces in
                     made.add()
@@ -113,13 +113,13 @@ import Testing
         } _: { server, agent in
             var form = Multipart(boundary: "B")
             form.append("p", "1")
-            var put = Put("/upload", .multipart(form))
-            put.arguments = ["a": 1]
-            try await agent.send(put)
+            var request = put("/upload", .multipart(form))
+            request.arguments = ["a": 1]
+            try await agent.send(request)
             #expect(server.requests[0].text.components(separatedBy: "name=\"a\"").count == 2)
-            try await agent.send(Put("/upload?exchange", .stream(once: Pieces(pieces: [[1]]))))
+            try await agent.send(put("/upload?exchange", .stream(once: Pieces(pieces: [[1]]))))
             #expect(server.requests[1].body == [9, 9])
-            let once = Put("/upload", .stream(once: Pieces(pieces: [[7]])))
+            let once = put("/upload", .stream(once: Pieces(pieces: [[7]])))
             try await agent.send(once)
             #expect(server.requests[2].body == [7])
         }
@@ -146,16 +146,16 @@ import Testing
                 return LoopbackResponse(text: "\(request.body.count)")
             }
             let made = Tally()
-            let put = Put(
+            let request = put(
                 "/secret",
                 .stream(length: length) { () -> Pieces in
                     made.add()
                     return Pieces(pieces: [[UInt8](repeating: 0, count: 300_000)])
                 })
-            let text = try await agent.send(put).text
+            let text = try await agent.send(request).text
             #expect(text == "300000")
             #expect(made.value == 2)
-            let once = Put("/secret", .stream(once: Pieces(pieces: [[1, 2, 3]])))
+            let once = put("/secret", .stream(once: Pieces(pieces: [[1, 2, 3]])))
             let error = await fault { () throws(RequestError) in try await agent.send(once) }
             #expect(error?.code == .invalidStatusCode(401))
         }

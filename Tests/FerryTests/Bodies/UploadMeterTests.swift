@@ -129,14 +129,14 @@ import Testing
         try await withLoopbackServer { server in
             let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
             let sent = Mutex<[UInt64]>([])
-            try await agent.send(Put("/upload", .string("12345"))) { progress in
+            try await agent.send(put("/upload", .string("12345"))) { progress in
                 let count = progress.bytesSent
                 sent.withLock { $0.append(count) }
             }
             #expect(sent.withLock { $0.last } == 5)
-            try await agent.send(Put("/upload", .string("12345"))) { p in _ = p }
+            try await agent.send(put("/upload", .string("12345"))) { p in _ = p }
             let outcome = Outcome<Response>()
-            agent.start(Put("/upload", .string("123456"))) { progress in
+            agent.start(put("/upload", .string("123456"))) { progress in
                 let count = progress.bytesSent
                 sent.withLock { $0.append(count) }
             } completion: { result in
@@ -144,7 +144,7 @@ import Testing
             }
             _ = try await outcome.result.get()
             #expect(sent.withLock { $0.last } == 6)
-            agent.start(Put("/upload", .string("1"))) { p in
+            agent.start(put("/upload", .string("1"))) { p in
                 _ = p
             } completion: { _ in
             }
@@ -159,7 +159,7 @@ import Testing
             let reports = Reports()
             let seen = Mutex<[UInt64]?>(nil)
             let outcome = Outcome<Response>()
-            let task = agent.start(Put("/upload", body), on: queue) { progress in
+            let task = agent.start(put("/upload", body), on: queue) { progress in
                 dispatchPrecondition(condition: .onQueue(self.queue))
                 reports.take(progress)
             } completion: { result in
@@ -182,7 +182,7 @@ import Testing
         for (body, total, _) in try bodies() {
             let reports = Reports()
             let processing = agent.core.processingQueue
-            try await agent.send(Put("/upload", body)) { progress in
+            try await agent.send(put("/upload", body)) { progress in
                 dispatchPrecondition(condition: .notOnQueue(processing))
                 reports.take(progress)
             }
@@ -198,7 +198,7 @@ import Testing
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
         let file = try TemporaryFile(size: 64 << 20)
         let outcome = Outcome<Response>()
-        let task = agent.start(Put("/upload", .file(file.path)), completion: outcome.take)
+        let task = agent.start(put("/upload", .file(file.path)), completion: outcome.take)
         try await server.waitForMark("head")
         #expect(await eventually { task.uploadProgress?.bytesSent ?? 0 > 0 })
         let midway = try #require(task.uploadProgress)
@@ -218,7 +218,7 @@ import Testing
         let file = try TemporaryFile(size: 1_000_000)
         let reports = Reports()
         let outcome = Outcome<Response>()
-        let put = Put("/redirect-to?status=307&url=/upload", .file(file.path))
+        let put = put("/redirect-to?status=307&url=/upload", .file(file.path))
         agent.start(put, on: queue) {
             reports.take($0)
         } completion: {
@@ -239,7 +239,7 @@ import Testing
         let body: RequestBody = isInMemory ? .bytes([UInt8](repeating: 0, count: 100_000)) : .file(file.path)
         let reports = Reports()
         let outcome = Outcome<Response>()
-        let task = agent.start(Put("/upload", body), on: queue) {
+        let task = agent.start(put("/upload", body), on: queue) {
             reports.take($0)
         } completion: {
             outcome.take($0)

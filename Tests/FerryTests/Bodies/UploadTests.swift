@@ -8,7 +8,7 @@ import Testing
 /// Pulled bodies over the network.
 @Suite(.timeLimit(.minutes(2))) struct UploadTests {
     /// Sends by await and by closure, both with the same result, and returns the request as the server received it.
-    private func sent(_ request: Put) async throws -> LoopbackRequest {
+    private func sent(_ request: HTTPRequest<Response>) async throws -> LoopbackRequest {
         var options = LoopbackServer.Options()
         options.recordedBodyBytes = 64 << 20
         let server = try LoopbackServer(options)
@@ -29,7 +29,7 @@ import Testing
     func aFileArrivesWithItsLength(size: Int) async throws {
         let bytes = LoopbackServer.pattern(0..<size)
         let file = try TemporaryFile(bytes)
-        let request = try await sent(Put("/upload", .file(file.path)))
+        let request = try await sent(put("/upload", .file(file.path)))
         #expect(request.body == bytes)
         #expect(request.headers["Content-Length"] == "\(size)")
         #expect(request.headers["Content-Type"] == "application/octet-stream")
@@ -41,17 +41,17 @@ import Testing
     @Test func aRangeOfAFileArrivesUnderItsOwnType() async throws {
         let bytes = LoopbackServer.pattern(0..<1000)
         let file = try TemporaryFile(bytes)
-        let request = try await sent(Put("/upload", .file(file.path, range: 10..<500, contentType: "text/plain")))
+        let request = try await sent(put("/upload", .file(file.path, range: 10..<500, contentType: "text/plain")))
         #expect(request.body == Array(bytes[10..<500]))
         #expect(request.headers["Content-Type"] == "text/plain")
-        let untyped = try await sent(Put("/upload", .file(file.path, contentType: nil)))
+        let untyped = try await sent(put("/upload", .file(file.path, contentType: nil)))
         #expect(untyped.headers["Content-Type"] == nil)
     }
 
     @Test(arguments: [nil, UInt64(3_000_000)])
     func aStreamArrivesWithALengthOrInChunks(length: UInt64?) async throws {
         let pieces = Pieces(pieces: (0..<30).map { LoopbackServer.pattern($0 * 100_000..<($0 + 1) * 100_000) })
-        let request = try await sent(Put("/upload", .stream(length: length, contentType: "a/b") { pieces }))
+        let request = try await sent(put("/upload", .stream(length: length, contentType: "a/b") { pieces }))
         #expect(request.body == LoopbackServer.pattern(0..<3_000_000))
         #expect(request.headers["Content-Length"] == length.map { "\($0)" })
         #expect(request.headers["Transfer-Encoding"] == (length == nil ? "chunked" : nil))
@@ -59,8 +59,8 @@ import Testing
     }
 
     @Test func anEmptyStreamIsAnEmptyBody() async throws {
-        #expect(try await sent(Put("/upload", .stream { Pieces(pieces: []) })).body.isEmpty)
-        let announced = try await sent(Put("/upload", .stream(length: 0) { Pieces(pieces: []) }))
+        #expect(try await sent(put("/upload", .stream { Pieces(pieces: []) })).body.isEmpty)
+        let announced = try await sent(put("/upload", .stream(length: 0) { Pieces(pieces: []) }))
         #expect(announced.headers["Content-Length"] == "0")
     }
 
@@ -72,7 +72,7 @@ import Testing
         var form = Multipart(boundary: "B")
         form.append("file", file: file.path, filename: "f")
         form.append("text", "t")
-        var put = Put("/upload", .multipart(form))
+        var put = put("/upload", .multipart(form))
         put.method = HTTPMethod(method)
         put.arguments = ["n": ["k": 1]]
         put.argumentEncoding = .form
@@ -88,7 +88,7 @@ import Testing
     @Test func argumentsGoIntoTheFormOrTheQueryAsTheyAreToldTo() async throws {
         var form = Multipart(boundary: "B")
         form.append("p", "1")
-        var put = Put("/upload", .multipart(form))
+        var put = put("/upload", .multipart(form))
         put.arguments = ["a": 1]
         for (encoding, method, inQuery) in [
             (.automatic, .put, false), (.form, .get, false), (.json, .post, false), (.query, .put, true),
@@ -104,7 +104,7 @@ import Testing
 
     @Test func anOwnContentTypeWinsAndAnOwnLengthMustBeRight() async throws {
         let file = try TemporaryFile([1, 2, 3])
-        var put = Put("/upload", .file(file.path))
+        var put = put("/upload", .file(file.path))
         put.headers = ["Content-Type": "x/y", "Content-Length": "3"]
         let request = try await sent(put)
         #expect(request.headers.values(of: "Content-Type") == ["x/y"])
@@ -120,7 +120,7 @@ import Testing
     @Test func aStreamThatIsThereOnceIsSentOnce() async throws {
         let server = try LoopbackServer()
         let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
-        let put = Put("/upload", .stream(once: Pieces(pieces: [[1, 2, 3]])))
+        let put = put("/upload", .stream(once: Pieces(pieces: [[1, 2, 3]])))
         try await agent.send(put)
         #expect(await code { () throws(RequestError) in try await agent.send(put) } == .bodyNotReplayable)
         #expect(server.requestCount == 1)
@@ -133,7 +133,7 @@ import Testing
         gone.stop()
         let server = try LoopbackServer()
         let agent = NetworkAgent()
-        var put = Put(gone.baseURL + "/upload", .stream(once: Pieces(pieces: [[1, 2, 3]])))
+        var put = put(gone.baseURL + "/upload", .stream(once: Pieces(pieces: [[1, 2, 3]])))
         #expect(await code { () throws(RequestError) in try await agent.send(put) } == .connect(.refused))
         put.path = server.baseURL + "/upload"
         try await agent.send(put)
@@ -145,12 +145,12 @@ import Testing
         let file = try TemporaryFile(LoopbackServer.pattern(0..<600_000))
         let stub = StubTransport { .response(body: "\($0.body.count)") }
         let agent = NetworkAgent(configuration: .test, stub: stub)
-        let request = Put("/x", .file(file.path))
+        let request = put("/x", .file(file.path))
         #expect(try await agent.send(request).text == "600000")
         #expect(stub.requests[0].body == LoopbackServer.pattern(0..<600_000))
-        let stream = Put("/x", .stream { Pieces(pieces: [[1], [2], [3]]) })
+        let stream = put("/x", .stream { Pieces(pieces: [[1], [2], [3]]) })
         #expect(try await agent.send(stream).text == "3")
-        let failing = Put("/x", .stream { Pieces(pieces: [[1]], failsAtEnd: true) })
+        let failing = put("/x", .stream { Pieces(pieces: [[1]], failsAtEnd: true) })
         #expect(await code { () throws(RequestError) in try await agent.send(failing) } == .uploadSource)
         await agent.shutdown()
     }
@@ -160,7 +160,7 @@ import Testing
         let stub = StubTransport(always: .hold)
         stub.suspend()
         let agent = NetworkAgent(configuration: .test, stub: stub)
-        let put = Put(
+        let put = put(
             "/x",
             .stream { () -> Pieces in
                 made.add()
@@ -190,7 +190,7 @@ import Testing
                             Pieces(
                                 pieces: (0..<10).map { LoopbackServer.pattern($0 * 100_000..<($0 + 1) * 100_000) })
                         }
-                    let reply = try await agent.send(Put("/upload", body))
+                    let reply = try await agent.send(put("/upload", body))
                     return reply.text.contains("\"bytes\":1000000")
                 }
             }

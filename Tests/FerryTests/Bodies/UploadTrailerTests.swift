@@ -20,7 +20,7 @@ import Testing
         async let bytes = peer.exchange("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") { request in
             request.contains("\r\n0\r\n") && request.hasSuffix("\r\n\r\n")
         }
-        let reply = try await agent.send(Put("/x", body))
+        let reply = try await agent.send(put("/x", body))
         #expect(reply.value.text == "ok")
         await agent.shutdown()
         return try await bytes
@@ -86,7 +86,7 @@ import Testing
         let body = RequestBody.bytes([1]).withTrailers(["X-A"]) { ["X-A": long] }.withTrailers(["X-B"]) {
             ["X-B": long]
         }
-        let error = await failure { _ = try await agent.send(Put("/x", body)) }
+        let error = await failure { _ = try await agent.send(put("/x", body)) }
         #expect(error?.code == .uploadSource)
         #expect(error?.message.contains("(limit 16384)") == true, "\(error?.message ?? "")")
         await agent.shutdown()
@@ -136,7 +136,7 @@ import Testing
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         let body = RequestBody.bytes([1]).withTrailers(["X-Sum", name]) { Headers() }
         #expect(
-            await code { () throws(RequestError) in try await agent.send(Put("/x", body)) }
+            await code { () throws(RequestError) in try await agent.send(put("/x", body)) }
                 == .invalidRequest(.headerName))
         #expect(server.connectionCount == 0)
         await agent.shutdown()
@@ -160,7 +160,7 @@ import Testing
         server.script(path: "/x", [.expectBody, .send(answer("no"))])
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         do throws(RequestError) {
-            _ = try await agent.send(Put("/x", RequestBody.bytes([1]).withTrailers(["X-Sum"], wrong.fields)))
+            _ = try await agent.send(put("/x", RequestBody.bytes([1]).withTrailers(["X-Sum"], wrong.fields)))
             Issue.record("it was sent")
         } catch {
             #expect(error.code == .uploadSource && error.bytesReceived == 0)
@@ -181,7 +181,7 @@ import Testing
             withExtendedLifetime(token) {}
             return Headers()
         }
-        let task = Task { await code { () throws(RequestError) in try await agent.send(Put("/x", body)) } }
+        let task = Task { await code { () throws(RequestError) in try await agent.send(put("/x", body)) } }
         try await server.waitForMark("there")
         task.cancel()
         let ending = await task.value
@@ -197,7 +197,7 @@ import Testing
         let agent = NetworkAgent(configuration: configuration)
         let body = RequestBody.bytes([1]).withTrailers(["X-Sum"]) { Headers() }
         do throws(RequestError) {
-            _ = try await agent.send(Put("/x", body))
+            _ = try await agent.send(put("/x", body))
             Issue.record("it was sent")
         } catch {
             #expect(error.code == .invalidRequest && error.message.contains("HTTP/2"))

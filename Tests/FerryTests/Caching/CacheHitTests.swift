@@ -264,40 +264,34 @@ import Testing
 
     @Test func ofAnAnswerInMemoryASchemaIsCheckedOnce() async throws {
         let agent = bench.agent(StubTransport(always: .response(body: #"{"nick":"kim","level":3}"#)))
-        struct Cached: Request {
-            var path: String { "/u" }
-            var jsonSchema: JSONSchema?
-            var cachePolicy: CachePolicy { .timeToLive(.seconds(60)) }
-        }
-        let (schema, strict): (JSONSchema, JSONSchema) = (["nick": .string], ["age": .integer])
-        let first = try await agent.send(Cached(jsonSchema: schema)).response
-        let second = try await agent.send(Cached(jsonSchema: schema)).response
+        let schema: JSONSchema = ["nick": .string]
+        var request = HTTPRequest(.get, "/u")
+        request.jsonSchema = schema
+        request.cachePolicy = .timeToLive(.seconds(60))
+        let first = try await agent.send(request).response
+        let second = try await agent.send(request).response
         #expect(second.isFromCache && second.result === first.result)
         #expect(second.result.passedCheck == schema.number)
         // With another schema it is checked again, and does not count as having passed the first.
-        let error = await fault { () throws(RequestError) in
-            try await agent.send(Cached(jsonSchema: strict), cache: .cacheOnly)
-        }
+        request.jsonSchema = ["age": .integer]
+        let error = await fault { () throws(RequestError) in try await agent.send(request, cache: .cacheOnly) }
         #expect(error?.code.name == "schemaMismatch")
-        #expect(try await agent.send(Cached(jsonSchema: schema), cache: .cacheOnly).isFromCache)
+        request.jsonSchema = schema
+        #expect(try await agent.send(request, cache: .cacheOnly).isFromCache)
         await agent.shutdown()
     }
 
     @Test func aSharedAnswerIsReadByManyAtOnce() async throws {
         let agent = bench.agent(StubTransport(always: .response(body: #"{"nick":"kim","level":3}"#)))
-        struct Cached: Request {
-            typealias Value = User
-            static let schema: JSONSchema = ["nick": .string, "level": .integer]
-            var path: String { "/u" }
-            var jsonSchema: JSONSchema? { Self.schema }
-            var cachePolicy: CachePolicy { .timeToLive(.seconds(60)) }
-        }
-        _ = try await agent.send(Cached())
+        var request = HTTPRequest(.get, "/u", as: User.self)
+        request.jsonSchema = ["nick": .string, "level": .integer]
+        request.cachePolicy = .timeToLive(.seconds(60))
+        _ = try await agent.send(request)
         let right = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<8 {
-                group.addTask {
+                group.addTask { [request] in
                     var right = 0
-                    for _ in 0..<200 where try await agent.send(Cached()).value == User(nick: "kim", level: 3) {
+                    for _ in 0..<200 where try await agent.send(request).value == User(nick: "kim", level: 3) {
                         right += 1
                     }
                     return right

@@ -161,16 +161,12 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct CacheMemoryTests {
     private let bench = CacheBench()
 
-    private struct Parsed: Request {
-        typealias Value = JSON
-        var path: String { "/x" }
-        var cachePolicy: CachePolicy { .timeToLive(.seconds(60)) }
-    }
-
     @Test func noDocumentStaysWithAnAnswerInMemory() async throws {
         let agent = bench.agent(StubTransport(always: .response(body: #"{"a": 1}"#)))
-        let first = try await agent.send(Parsed())
-        let second = try await agent.send(Parsed())
+        var request = HTTPRequest(.get, "/x", as: JSON.self)
+        request.cachePolicy = .timeToLive(.seconds(60))
+        let first = try await agent.send(request)
+        let second = try await agent.send(request)
         #expect(second.isFromCache && second.value["a"]?.int == 1 && first.value["a"]?.int == 1)
         #expect(second.response.result === first.response.result && second.response.result.reading == nil)
         await agent.shutdown()
@@ -178,15 +174,13 @@ import Testing
 
     /// A reader of a response as JSON holds its document; the entry in memory does not.
     @Test func noDocumentStaysThatIsReadLater() async throws {
-        struct Whole: Request {
-            var path: String { "/x" }
-            var cachePolicy: CachePolicy { .timeToLive(.seconds(60)) }
-        }
+        var request = HTTPRequest(.get, "/x")
+        request.cachePolicy = .timeToLive(.seconds(60))
         let agent = bench.agent(StubTransport(always: .response(body: #"{"a": [1, 2, 3]}"#)))
         for isHit in [false, true, true] {
             weak var document: JSONDocument?
             do {
-                let reply = try await agent.send(Whole())
+                let reply = try await agent.send(request)
                 #expect(reply.isFromCache == isHit)
                 let copy = reply.response
                 #expect(try reply.json?["a"]?[1]?.int == 2)
@@ -201,9 +195,9 @@ import Testing
         // An entry that is saved by hand is the caller's, too.
         let other = NetworkAgent.with(StubTransport(always: .response(body: #"{"b": 4}"#)))
         let foreign = try await other.send(Get()).response
-        #expect(await agent.cache.save(foreign, for: Whole()))
+        #expect(await agent.cache.save(foreign, for: request))
         #expect(try foreign.json?["b"]?.int == 4)
-        let hit = try await agent.send(Whole())
+        let hit = try await agent.send(request)
         #expect(hit.isFromCache && hit.response.result === foreign.result && foreign.result.reading == nil)
         await other.shutdown()
         await agent.shutdown()

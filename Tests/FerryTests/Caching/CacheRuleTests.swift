@@ -73,16 +73,13 @@ import Testing
     }
 
     @Test func aValueThatCannotBeMadeIsNotKept() async throws {
-        struct Number: Request {
-            typealias Value = Int
-            var path: String { "/n" }
-            var cachePolicy: CachePolicy { .timeToLive(.seconds(60), write: .synchronous) }
-        }
+        var number = HTTPRequest(.get, "/n", as: Int.self)
+        number.cachePolicy = .timeToLive(.seconds(60), write: .synchronous)
         let stub = StubTransport(answers: [.response(body: "[]"), .response(body: "7")])
         let agent = bench.agent(stub)
-        #expect(await fault { try await agent.send(Number()) } == .decoding)
-        #expect(try await agent.send(Number()).value == 7)
-        #expect(try await agent.send(Number()).isFromCache)
+        #expect(await fault { try await agent.send(number) } == .decoding)
+        #expect(try await agent.send(number).value == 7)
+        #expect(try await agent.send(number).isFromCache)
         await agent.shutdown()
     }
 

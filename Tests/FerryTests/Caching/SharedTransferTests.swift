@@ -91,19 +91,14 @@ import Testing
         await agent.shutdown()
     }
 
-    private struct Proxied: Request {
-        typealias Value = String
-        let path = "/x"
-        let coalesces = true
-        var proxy: ProxyConfiguration?
-    }
-
     @Test func runsWithDifferentProxyRulesDoNotShare() async throws {
         let agent = NetworkAgent(configuration: .test, stub: stub)
         let proxies: [ProxyConfiguration] = [.none, .http("proxy", port: 3128).except("h")]
         let outcomes = proxies.map { proxy in
-            let outcome = Outcome<String>()
-            agent.start(Proxied(proxy: proxy), completion: outcome.take)
+            var request = HTTPRequest(.get, "/x")
+            (request.coalesces, request.proxy) = (true, proxy)
+            let outcome = Outcome<Response>()
+            agent.start(request, completion: outcome.take)
             return outcome
         }
         let isApart = await eventually(within: .seconds(10)) { stub.requests.count == 2 }

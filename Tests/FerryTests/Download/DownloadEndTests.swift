@@ -86,7 +86,7 @@ import Testing
         let folder = try Folder()
         try await withFlow { server, agent in
             server.script(path: "/f", [.send(head("404 X", "Content-Length: 4000\r\n") + "ten bytes."), .keepOpen])
-            var request = Call("/f")
+            var request = HTTPRequest(.get, "/f")
             request.deadline = .seconds(1)
             let error = await fault { () throws(RequestError) in
                 try await agent.download(request, to: .file(folder.file("f")))
@@ -134,7 +134,7 @@ import Testing
                 }
                 return Self.piece(request)
             }
-            var request = Call("/f")
+            var request = HTTPRequest(.get, "/f")
             request.deadline = .seconds(2)
             var options = two
             options.segments = segments
@@ -159,7 +159,7 @@ import Testing
             #expect(truncate(folder.file("f.ferry-part"), off_t(size)) == 0)
             server.answer(
                 "/f", "416 Range Not Satisfiable", "Content-Range: bytes */\(size)", "Content-Length: 0", body: "")
-            var request = Call("/f")
+            var request = HTTPRequest(.get, "/f")
             request.deadline = .milliseconds(500)
             let began = ContinuousClock.now
             let error = await fault { () throws(RequestError) in

@@ -149,7 +149,7 @@ import Testing
                 ("/e", DownloadOptions(), 404),
             ] {
                 let error = await fault { () throws(RequestError) in
-                    try await agent.download(Call(path), to: .file(folder.file("f")), options: options)
+                    try await agent.download(Get(path), to: .file(folder.file("f")), options: options)
                 }
                 #expect(error?.code == .invalidStatusCode(code) && folder.bytes("f") == Array("old".utf8), "\(path)")
                 #expect(folder.names == ["f"])

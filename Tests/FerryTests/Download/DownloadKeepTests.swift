@@ -32,7 +32,7 @@ import Testing
             #expect(other?.code == .invalidStatusCode(404))
             expectKept(folder)
             _ = await fault { () throws(RequestError) in
-                try await agent.download(Call("/f", method: .post), to: target)
+                try await agent.download(HTTPRequest(.post, "/f"), to: target)
             }
             expectKept(folder)
             server.answer("/f", "200 OK", "Content-Length: 3", body: "new")

@@ -88,7 +88,7 @@ func notedDownload(
     by agent: NetworkAgent, _ path: String = "/f", to target: DownloadTarget, _ way: Way,
     _ validation: StatusValidation? = nil, _ sourceLocation: SourceLocation = #_sourceLocation
 ) async -> Result<DownloadedFile, RequestError> {
-    var probe = Probe(path: path)
+    var probe = HTTPRequest.probe(path)
     probe.statusValidation = validation
     let began = ContinuousClock.now
     let started = StartedDownload()

@@ -9,11 +9,9 @@ import Testing
     @Test func theContentTypeOfAPartIsCheckedToo() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
-            struct Picture: Request {
-                var path: String { "/f" }
-                var statusValidation: StatusValidation? { .codes([200]) }
-                var acceptedContentTypes: [String]? { ["image/png"] }
-            }
+            var picture = HTTPRequest(.get, "/f")
+            picture.statusValidation = .codes([200])
+            picture.acceptedContentTypes = ["image/png"]
             server.handle("GET", "/f") { request in
                 let isRanged = request.headers["Range"] != nil
                 return LoopbackResponse(
@@ -29,7 +27,7 @@ import Testing
                 try folder.leavePart(Array("01234".utf8), "f", of: server.baseURL + "/f", tag: "\"v\"")
                 if options.segments > 1 { unlink(folder.file("f.ferry-part")) }
                 let error = await fault { () throws(RequestError) in
-                    try await agent.download(Picture(), to: .file(folder.file("f")), options: options)
+                    try await agent.download(picture, to: .file(folder.file("f")), options: options)
                 }
                 #expect(error?.code.name == "invalidContentType", "\(error as Any)")
                 #expect(error?.response?.body == Array("01234".utf8) && folder.bytes("f") == nil)

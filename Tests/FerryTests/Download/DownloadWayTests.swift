@@ -100,18 +100,18 @@ import Testing
             }
             #expect(server.connectionCount <= 3 && folder.names.count == 40)
 
-            struct Small: Request {
-                var path: String
-                var maxBodyBytes: Int? { 1000 }
-            }
+            var small = HTTPRequest(.get, "")
+            small.maxBodyBytes = 1000
             for path in ["/bytes/1001", "/chunked/1001", "/gzip/1001"] {
+                small.path = path
                 let error = await fault { () throws(RequestError) in
-                    try await agent.download(Small(path: path), to: .file(folder.file("x")))
+                    try await agent.download(small, to: .file(folder.file("x")))
                 }
                 #expect(error?.code == .responseTooLarge, "\(path)")
                 #expect(folder.bytes("x") == nil && folder.part("x") == nil, "\(path)")
             }
-            let fits = try await agent.download(Small(path: "/chunked/1000"), to: .file(folder.file("x")))
+            small.path = "/chunked/1000"
+            let fits = try await agent.download(small, to: .file(folder.file("x")))
             #expect(fits.length == 1000)
         }
     }
@@ -173,7 +173,7 @@ import Testing
     @Test func whoAcceptsOnly200IsGoneOnWithAllTheSame() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
-            var request = Call("/bytes/1000?etag=%22v%22")
+            var request = HTTPRequest(.get, "/bytes/1000?etag=%22v%22")
             request.statusValidation = .codes([200])
             try folder.leavePart(
                 LoopbackServer.pattern(0..<400), "f", of: server.baseURL + request.path, tag: "\"v\"", total: 1000)
@@ -187,7 +187,7 @@ import Testing
         let folder = try Folder()
         let bytes = LoopbackServer.pattern(0..<9000)
         try await withFlow { server, agent in
-            var request = Call("/echo/body", method: .post)
+            var request = HTTPRequest(.post, "/echo/body")
             request.body = .stream {
                 AsyncStream { continuation in
                     continuation.yield(Data(bytes))
@@ -206,8 +206,7 @@ import Testing
     @Test func postIsAFileAndIsNeverGoneOnWith() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
-            var request = Call("/f", method: .post)
-            request.body = .string("which")
+            let request = HTTPRequest(.post, "/f", body: .string("which"))
             server.handle("POST", "/f") { request in
                 LoopbackResponse(headers: ["ETag": "\"v\""], body: Array("for \(request.text)".utf8))
             }

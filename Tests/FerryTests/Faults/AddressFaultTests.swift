@@ -91,7 +91,7 @@ import Testing
                 let url = "http://\(host):\(server.port)/hello"
                 for _ in 0..<3 {
                     #expect(try await agent.send(Get(url)).text == "Hello, ferry")
-                    var probe = Probe(path: url)
+                    var probe = HTTPRequest.probe(url)
                     probe.addressPolicy = .publicOnly
                     let error = try #require(try await agent.outcome(of: probe, play).error)
                     #expect(error.code == .addressForbidden && !error.mayHaveBeenProcessed)
@@ -112,7 +112,7 @@ import Testing
                 #expect(result.error?.code == .addressForbidden)
             }
             #expect(server.connectionCount == 0)
-            var probe = Probe(path: server.baseURL + "/redirect-to?url=\(inside.baseURL)/hello")
+            var probe = HTTPRequest.probe(server.baseURL + "/redirect-to?url=\(inside.baseURL)/hello")
             probe.addressPolicy = .any
             let reply = try await agent.send(probe)
             #expect(reply.text == "Hello, ferry")

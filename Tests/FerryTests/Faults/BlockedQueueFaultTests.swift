@@ -29,7 +29,7 @@ import Testing
         _ kind: Kind, by agent: NetworkAgent, _ folder: String, deadline: Duration?,
         report: @escaping @Sendable () -> Void = {}
     ) async -> RequestError? {
-        var call = Call("/silent", method: kind == .upload ? .put : .get)
+        var call = HTTPRequest(kind == .upload ? .put : .get, "/silent")
         if kind == .upload { call.body = .string("abc") }
         if kind != .batch && kind != .chain { call.deadline = deadline }
         do throws(RequestError) {
@@ -39,10 +39,10 @@ import Testing
             case .download: _ = try await agent.download(call, to: .directory(folder)) { _ in report() }
             case .stream: _ = try await agent.stream(call)
             case .batch:
-                let batch = BatchRequest([Call("/hello"), call], atMost: 1)
+                let batch = BatchRequest([HTTPRequest(.get, "/hello"), call], atMost: 1)
                 _ = try await agent.send(deadline.map { batch.deadline($0) } ?? batch) { _ in report() }
             case .chain:
-                let chain = ChainRequest(Call("/hello")).then { [call] _ in call }
+                let chain = ChainRequest(Get("/hello")).then { [call] _ in call }
                 _ = try await agent.send(deadline.map { chain.deadline($0) } ?? chain) { _ in report() }
             }
             return nil
@@ -103,15 +103,14 @@ import Testing
             let sent = Mutex(UInt64(0))
             let received = Mutex(Int64(0))
             let members = Mutex(0)
-            var call = Call("/upload", method: .put)
-            call.body = .bytes([UInt8](repeating: 0, count: 100_000))
+            let call = HTTPRequest(.put, "/upload", body: .bytes([UInt8](repeating: 0, count: 100_000)))
             _ = try await agent.send(call, uploadProgress: { progress in sent.withLock { $0 = progress.bytesSent } })
             #expect(sent.withLock { $0 } == 100_000)
             _ = try await agent.download(Get("/bytes/100000"), to: .directory(folder.path)) { progress in
                 received.withLock { $0 = progress.received }
             }
             #expect(received.withLock { $0 } == 100_000)
-            _ = try await agent.send(BatchRequest([Call("/hello"), Call("/hello")])) { progress in
+            _ = try await agent.send(BatchRequest([Get("/hello"), Get("/hello")])) { progress in
                 members.withLock { $0 = progress.finished }
             }
             #expect(members.withLock { $0 } == 2)

@@ -39,8 +39,7 @@ import Testing
         let agent = NetworkAgent()
         let task = Task {
             while !Task.isCancelled { await Task.yield() }
-            return await fault { () throws(RequestError) in try await agent.send(Probe(path: server.baseURL + "/hello"))
-            }
+            return await fault { () throws(RequestError) in try await agent.send(.probe(server.baseURL + "/hello")) }
         }
         task.cancel()
         #expect(await task.value?.code == .cancelled)
@@ -58,7 +57,7 @@ import Testing
         let holder = Outcome<Response>()
         agent.start(Get(server.baseURL + "/hold"), completion: holder.take)
         try await server.waitForMark("held")
-        let probe = Probe(path: server.baseURL + "/fault")
+        let probe = HTTPRequest.probe(server.baseURL + "/fault")
         let runs = try Play.allCases.map { try FaultRun(probe, $0, agent) }
         #expect(await eventually { agent.statistics.waiting == UInt64(runs.count) })
         let expected = ExpectedFault(code: .cancelled, phases: [.queued], processed: false, attempts: 0, received: 0)
@@ -94,8 +93,8 @@ import Testing
     func oneOfManyLookingUp() async throws {
         let agent = NetworkAgent()
         let outcomes = (0..<10).map { _ in Outcome<Response>() }
-        let tasks = outcomes.map { agent.start(Probe(path: "http://many.held.test/"), completion: $0.take) }
-        let awaited = Task { await agent.result(Probe(path: "http://many.held.test/")) }
+        let tasks = outcomes.map { agent.start(.probe("http://many.held.test/"), completion: $0.take) }
+        let awaited = Task { await agent.result(.probe("http://many.held.test/")) }
         #expect(await eventually { agent.core.transport.statistics.resolving == 11 && resolver_held() == 1 })
         // They were admitted, and are counted once.
         #expect(agent.statistics.waiting == 0 && agent.statistics.running == 11)

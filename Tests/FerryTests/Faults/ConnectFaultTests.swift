@@ -30,7 +30,7 @@ import Testing
     func unreachable(url: String) async throws {
         try await withFlow { _, agent in
             // Not noted for the table: the finer cause depends on the machine.
-            for result in await agent.resultsOfBothWays(Probe(path: url + "?" + Canary.query)) {
+            for result in await agent.resultsOfBothWays(.probe(url + "?" + Canary.query)) {
                 let error = try #require(result.error)
                 #expect(.connect ~= error && !error.mayHaveBeenProcessed && error.attempts == 1, "\(error)")
                 expectNoSecret(in: error)
@@ -95,7 +95,7 @@ import Testing
         let server = try LoopbackServer(options)
         let agent = NetworkAgent()
         for milliseconds in [1, 50, 300] {
-            var request = Full(path: server.baseURL)
+            var request = HTTPRequest(.get, server.baseURL)
             request.timeouts = Timeouts(connect: .milliseconds(milliseconds))
             let start = ContinuousClock.now
             let error = await fault { () throws(RequestError) in try await agent.send(request) }
@@ -120,7 +120,7 @@ import Testing
     func secondAddress(play: Play) async throws {
         try await withFlow { _, agent in
             let (server, refusing) = try serverOnIPv6Only()
-            let probe = Probe(path: "http://localhost:\(server.port)/hello?" + Canary.query)
+            let probe = HTTPRequest.probe("http://localhost:\(server.port)/hello?" + Canary.query)
             let reply = try await agent.outcome(of: probe, play).get()
             #expect(reply.text == "Hello, ferry")
             #expect(reply.peer?.address == "::1")

@@ -109,7 +109,7 @@ import Testing
                 #expect(try await agent.send(Get("/1")).text == "first")
                 server.signal("go")
                 try await server.waitForMark("poisoned")
-                let probe = Probe(path: "/hello?" + Canary.query)
+                let probe = HTTPRequest.probe("/hello?" + Canary.query)
                 for play in [play, Play()] {
                     let reply = try await agent.outcome(of: probe, play).get()
                     #expect(reply.status == 200)

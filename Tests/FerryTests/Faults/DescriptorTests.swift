@@ -31,7 +31,7 @@ import Testing
             try await agent.send(Get(server.baseURL + "/hello"))
             let before = peakMemory()
             for path in ["/gzip/200000000?zeros=1", "/deflate/200000000?zeros=1", "/hints", "/chunked/200000000"] {
-                var request = Probe(path: server.baseURL + path)
+                var request = HTTPRequest.probe(server.baseURL + path)
                 request.maxBodyBytes = 1_000_000
                 let error = await fault { () throws(RequestError) in try await agent.send(request) }
                 #expect(error != nil)

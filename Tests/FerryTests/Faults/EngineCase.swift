@@ -10,7 +10,7 @@ struct EngineCase: Sendable, CustomTestStringConvertible {
     let outcome: String
     /// The outcome on libcurl's engine, if different.
     let libcurl: String?
-    var request = Full(path: "/fault")
+    var request = HTTPRequest(.get, "/fault")
 
     var testDescription: String { name }
 

@@ -130,7 +130,7 @@ import Testing
         #expect(told == [broken.libcurl ?? broken.outcome, broken.outcome], "\(broken)")
     }
 
-    private func outcome(of request: Full, by agent: NetworkAgent) async -> String {
+    private func outcome(of request: some Request<Response>, by agent: NetworkAgent) async -> String {
         do throws(RequestError) {
             let response = try await agent.send(request)
             return "\(response.status) \(response.text)"
@@ -159,10 +159,10 @@ import Testing
                 var silent: [Task<String, Never>] = []
                 for number in 0..<count * 3 {
                     switch number % 10 {
-                    case 3: group.addTask { await outcome(of: Full(path: "/reset?\(number)"), by: agent) }
+                    case 3: group.addTask { await outcome(of: Get("/reset?\(number)"), by: agent) }
                     case 7 where number < count:
-                        silent.append(Task { await outcome(of: Full(path: "/silent?\(number)"), by: agent) })
-                    default: group.addTask { await outcome(of: Full(path: "/bytes/\(number % 50)"), by: agent) }
+                        silent.append(Task { await outcome(of: Get("/silent?\(number)"), by: agent) })
+                    default: group.addTask { await outcome(of: Get("/bytes/\(number % 50)"), by: agent) }
                     }
                 }
                 try? await server.waitForMark("silent", count: silent.count)

@@ -17,7 +17,7 @@ import Testing
         let (agent, other) = (NetworkAgent(), NetworkAgent())
         let outcomes = (0..<100).map { _ in Outcome<Response>() }
         let tasks = outcomes.enumerated().map { index, outcome in
-            agent.start(Probe(path: "http://r118-\(index).held.test/"), completion: outcome.take)
+            agent.start(.probe("http://r118-\(index).held.test/"), completion: outcome.take)
         }
         #expect(await eventually { agent.core.transport.statistics.resolving == 100 && resolver_held() >= 8 })
         var quickest = Duration.seconds(60)
@@ -25,7 +25,7 @@ import Testing
             for (agent, name) in [(agent, "one"), (other, "two")] {
                 let began = ContinuousClock.now
                 let url = "http://r118-\(index)-\(name).inside.test:\(server.port)/hello"
-                #expect(try await agent.send(Probe(path: url)).response.status == 200)
+                #expect(try await agent.send(.probe(url)).response.status == 200)
                 quickest = min(quickest, ContinuousClock.now - began)
             }
         }
@@ -37,11 +37,6 @@ import Testing
         await other.shutdown()
     }
 
-    private struct File: Request {
-        var path: String
-        var deadline: Duration?
-    }
-
     private enum Ending: CaseIterable { case cancel, deadline, shutdown }
 
     @Test("R119: a download whose disk hangs ends in time, and can be resumed", .enabled(if: writes_can_be_held()))
@@ -49,8 +44,8 @@ import Testing
         for ending in Ending.allCases {
             let server = try LoopbackServer()
             let agent = NetworkAgent()
-            let file = File(
-                path: server.baseURL + "/bytes/3000000", deadline: ending == .deadline ? .milliseconds(500) : nil)
+            var file = HTTPRequest(.get, server.baseURL + "/bytes/3000000")
+            if ending == .deadline { file.deadline = .milliseconds(500) }
             writes_hold()
             let run = try FaultRun(file, Play(form: .download, way: .closure), agent)
             let place = run.place
@@ -72,7 +67,7 @@ import Testing
             // Nothing else writes to the part meanwhile.
             let next = NetworkAgent()
             let second = await fault { () throws(RequestError) in
-                try await next.download(File(path: file.path), to: .file(place.target))
+                try await next.download(Get(file.path), to: .file(place.target))
             }
             #expect(second?.code == .fileIO)
             writes_release()
@@ -82,7 +77,7 @@ import Testing
                     defer { close(descriptor) }
                     return flock(descriptor, LOCK_EX | LOCK_NB) == 0
                 })
-            _ = try await next.download(File(path: file.path), to: .file(place.target))
+            _ = try await next.download(Get(file.path), to: .file(place.target))
             #expect(place.bytes == LoopbackServer.pattern(0..<3_000_000))
             await agent.shutdown()
             await next.shutdown()
@@ -98,14 +93,14 @@ import Testing
         configuration.timeouts.total = .milliseconds(500)
         configuration.deadline = .milliseconds(1_500)
         let agent = NetworkAgent(configuration: configuration)
-        _ = try await agent.send(Probe(path: server.baseURL + "/hello"))
+        _ = try await agent.send(.probe(server.baseURL + "/hello"))
         for _ in 0..<2 {
             let isHeld = OneShot<Bool>()
             async let job: Void = held(on: agent.taskExecutor, isHeld)
             _ = await isHeld.value()
             let outcomes = (0..<20).map { _ in Outcome<Response>() }
             for outcome in outcomes {
-                agent.start(Probe(path: server.baseURL + "/delay/20"), completion: outcome.take)
+                agent.start(.probe(server.baseURL + "/delay/20"), completion: outcome.take)
             }
             for outcome in outcomes { #expect(try await outcome.result.get().status == 200) }
             await job
@@ -126,11 +121,11 @@ import Testing
         let agent = NetworkAgent()
         let hung = (0..<1_000).map { _ in Outcome<Response>() }
         let tasks = hung.enumerated().map { index, outcome in
-            agent.start(Probe(path: "http://r121-\(index).held.test/"), completion: outcome.take)
+            agent.start(.probe("http://r121-\(index).held.test/"), completion: outcome.take)
         }
         let began = ContinuousClock.now
         let outcomes = (0..<20).map { _ in Outcome<Response>() }
-        for outcome in outcomes { agent.start(Probe(path: server.baseURL + "/hello"), completion: outcome.take) }
+        for outcome in outcomes { agent.start(.probe(server.baseURL + "/hello"), completion: outcome.take) }
         for outcome in outcomes { #expect(try await outcome.result.get().status == 200) }
         #expect(ContinuousClock.now - began < .seconds(2))
         for task in tasks { task.cancel() }
@@ -149,7 +144,7 @@ import Testing
             // None of these connections is kept: the server closes it, or does not listen there.
             let address = "127.1.\(index / 250).\(index % 250 + 1):\(server.port)"
             let host = areNames ? "r122-\(index).inside.test:\(server.port)" : address
-            let outcome = await agent.result(Probe(path: "http://\(host)/close"))
+            let outcome = await agent.result(.probe("http://\(host)/close"))
             #expect(outcome.error == nil || !areNames)
         }
         for index in 0..<50 { try await send(index) }

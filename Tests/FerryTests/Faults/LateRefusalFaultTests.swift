@@ -82,7 +82,7 @@ import Testing
         try await withFlow {
             $0.authenticator = Session(token: "canary\r\nEvil: 1")
         } _: { server, agent in
-            for result in await agent.resultsOfBothWays(Call("/hello")) {
+            for result in await agent.resultsOfBothWays(Get("/hello")) {
                 #expect(result.error?.code == .invalidRequest(.headerValue))
             }
             #expect(server.connectionCount == 0)
@@ -95,7 +95,7 @@ import Testing
         try await withFlow { server, agent in
             server.script(
                 path: "/start", [.send(head("302 X", "Location: \(location)\r\nContent-Length: 0\r\n")), .serve])
-            for result in await agent.resultsOfBothWays(Call("/start")) {
+            for result in await agent.resultsOfBothWays(Get("/start")) {
                 let code = try #require(result.error).code
                 #expect(
                     [.invalidStatusCode(404), .redirectForbidden(.invalidLocation), .malformedResponse(.header)]

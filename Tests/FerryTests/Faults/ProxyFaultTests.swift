@@ -34,7 +34,7 @@ import Testing
         server.stop()
     }
 
-    private var probe: Probe { Probe(path: "https://localhost:1/hello?" + Canary.query) }
+    private var probe: HTTPRequest<Response> { .probe("https://localhost:1/hello?" + Canary.query) }
 
     @Test(
         "R55: a tunnel that requires credentials is a proxy error, before anything is sent",
@@ -133,7 +133,7 @@ import Testing
         try await withFlow {
             $0.proxy = .http("127.0.0.1", port: Int(proxy.port)).except("127.0.0.1")
         } _: { server, agent in
-            for result in try await agent.outcomes(of: Probe(path: "http://x.invalid/hello")) {
+            for result in try await agent.outcomes(of: .probe("http://x.invalid/hello")) {
                 #expect(result.error?.code == .invalidStatusCode(407) || result.error?.code == .proxy(.authRequired))
             }
             #expect(server.connectionCount == 0)
@@ -146,7 +146,7 @@ import Testing
         try await withFlow {
             $0.proxy = .http("127.0.0.1", port: Int(closed.port), credential: Self.credential).except("127.0.0.1")
         } _: { _, agent in
-            for outcome in try await agent.outcomes(of: Probe(path: "http://x.invalid/?" + Canary.query)) {
+            for outcome in try await agent.outcomes(of: .probe("http://x.invalid/?" + Canary.query)) {
                 expectProxyFault(.unreachable, outcome)
             }
         }
@@ -174,7 +174,7 @@ import Testing
         } _: { server, agent in
             let location = "Location: http://x.invalid/there\r\nContent-Length: 0\r\n"
             server.script(path: "/start", [.send(head("302 X", location)), .serve])
-            var probe = Probe(path: "/start")
+            var probe = HTTPRequest.probe("/start")
             probe.statusValidation = .any
             for result in try await agent.outcomes(of: probe) {
                 let reply = try result.get()
@@ -201,7 +201,7 @@ import Testing
             let reply = try await agent.send(Get("/hello"))
             #expect(reply.text == "Hello, ferry")
             #expect(proxy.connectionCount == 0 && server.requestCount == 1)
-            for result in try await agent.outcomes(of: Probe(path: "http://x.invalid/hello")) {
+            for result in try await agent.outcomes(of: .probe("http://x.invalid/hello")) {
                 #expect(result.error == nil || result.error?.code == .invalidStatusCode(404))
             }
             #expect(proxy.requests.map(\.target) == Play.allCases.map { _ in "http://x.invalid/hello" })
@@ -254,7 +254,7 @@ import Testing
                 $0.proxy = .url(text).except("127.0.0.1")
             } _: { server, agent in
                 #expect(try await agent.send(Get("/hello")).status == 200)
-                for outcome in try await agent.outcomes(of: Probe(path: "http://x.invalid/?" + Canary.query)) {
+                for outcome in try await agent.outcomes(of: .probe("http://x.invalid/?" + Canary.query)) {
                     #expect(outcome.error?.code == .proxy(.configuration) && outcome.error?.phase == .preparing)
                 }
             }

@@ -12,8 +12,8 @@ import Testing
         "Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Declared", "X-Common",
     ]
 
-    private func request(_ path: String) -> Call {
-        var call = Call(path)
+    private func request(_ path: String) -> HTTPRequest<Response> {
+        var call = HTTPRequest(.get, path)
         for name in Self.secrets where name != "X-Common" { call.headers.append(name, "canary-\(name)") }
         call.headers.append("X-Own", "own")
         call.redirectPolicy = .follow(sensitiveHeaders: ["x-api-key"])
@@ -92,7 +92,7 @@ import Testing
         try await withFlow { first, agent in
             let place = second.baseURL.replacing("://", with: "://" + Canary.userInfo)
             point(first, "/start", to: place + "/hello?" + Canary.query, 302)
-            for outcome in try await agent.outcomes(of: Call("/start")) {
+            for outcome in try await agent.outcomes(of: Get("/start")) {
                 #expect(try outcome.get().redirects.first?.target == second.baseURL + "/hello?token=***")
             }
             for sent in second.requests {
@@ -108,7 +108,7 @@ import Testing
         let second = try LoopbackServer()
         try await withFlow { first, agent in
             point(first, "/start", to: second.baseURL + "/hello", 307)
-            var call = Call("/start")
+            var call = HTTPRequest(.get, "/start")
             call.headers = [
                 "Host": "first.example", "Origin": "http://first.example", "Referer": "http://first.example/",
             ]
@@ -141,7 +141,7 @@ import Testing
             for body in Body.allCases where method != .head || body == .none {
                 for play in Play.allCases {
                     let from = server.requestCount
-                    var call = Call("/start", method: method)
+                    var call = HTTPRequest(method, "/start")
                     call.headers = ["Content-Language": "en", "X-Own": "own"]
                     call.body = body.made(bytes, file)
                     let isRefused = body == .once && !becomesGet
@@ -183,8 +183,7 @@ import Testing
         try await withFlow { server, agent in
             point(server, "/start", to: "/target", status)
             server.handle("/target") { _ in LoopbackResponse(text: "there") }
-            var call = Call("/start", method: .post)
-            call.body = .string("kept")
+            var call = HTTPRequest(.post, "/start", body: .string("kept"))
             call.redirectPolicy = .follow(keepsMethodOn301And302: true)
             for outcome in try await agent.outcomes(of: call) { _ = try outcome.get() }
             #expect(

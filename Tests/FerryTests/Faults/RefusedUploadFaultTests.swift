@@ -161,8 +161,7 @@ import Testing
         } _: { server, agent in
             let busy = head("503 X", "Content-Length: 0\r\n")
             server.script(path: "/upload", uses: 1, [.send(busy), .reset])
-            var call = Call("/upload", method: .put)
-            call.body = .file(file.path)
+            let call = HTTPRequest(.put, "/upload", body: .file(file.path))
             let reply = try await agent.send(call)
             #expect(reply.attempts == 2)
             #expect(server.requests.last?.bodyLength == 5_000_000)

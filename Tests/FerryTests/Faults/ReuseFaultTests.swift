@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ReuseFaultTests {
     /// Two requests, the second on a connection that the server ends as `end` says.
     private func second(
-        _ request: Probe, after end: [LoopbackScript.Step], isClosedBefore: Bool,
+        _ request: HTTPRequest<Response>, after end: [LoopbackScript.Step], isClosedBefore: Bool,
         check: (FaultOutcome, LoopbackServer) async throws -> Void
     ) async throws {
         for play in Play.allCases {
@@ -40,7 +40,7 @@ import Testing
         "R76: a GET on a connection closed meanwhile is sent on a new one",
         arguments: [LoopbackScript.Step.close, .reset])
     func closedMeanwhile(end: LoopbackScript.Step) async throws {
-        try await second(Probe(), after: [end], isClosedBefore: true) { result, server in
+        try await second(.probe(), after: [end], isClosedBefore: true) { result, server in
             let reply = try result.get()
             #expect(reply.status == 404)
             #expect(server.requests.map(\.path).filter { $0 == "/second" }.count == 1)
@@ -49,7 +49,7 @@ import Testing
 
     @Test("R76: so is a POST, because nothing of it was sent", arguments: [LoopbackScript.Step.close, .reset])
     func postClosedMeanwhile(end: LoopbackScript.Step) async throws {
-        var probe = Probe(method: .post)
+        var probe = HTTPRequest.probe(.post)
         // The close has arrived before the request is sent: any check of the connection sees it.
         for body in ["", Canary.body, String(repeating: Canary.body, count: 20_000)] {
             probe.body = .string(body)
@@ -67,7 +67,7 @@ import Testing
         "R76: a GET that the closing connection accepted is sent again",
         arguments: [HTTPMethod.get, .head, .put, .delete])
     func takenByDying(method: HTTPMethod) async throws {
-        var probe = Probe(method: method)
+        var probe = HTTPRequest.probe(method)
         probe.body = method == .put ? .string("again") : nil
         try await second(probe, after: [.expectHead, .close], isClosedBefore: false) { result, server in
             let reply = try result.get()
@@ -85,7 +85,7 @@ import Testing
         arguments: [HTTPMethod.post, .patch, "MAKE"])
     func postTakenByDying(method: HTTPMethod) async throws {
         for body in [nil, "", "once", String(repeating: "x", count: 200_000)] {
-            var probe = Probe(method: method)
+            var probe = HTTPRequest.probe(method)
             probe.body = body.map { .string($0) }
             try await second(probe, after: [.expectHead, .expectBody, .close], isClosedBefore: false) {
                 result, server in
@@ -106,7 +106,7 @@ import Testing
 
     @Test("R77: a POST that allows it is sent again")
     func postThatMay() async throws {
-        var probe = Probe(method: .post)
+        var probe = HTTPRequest.probe(.post)
         probe.body = .string("twice")
         probe.isIdempotent = true
         try await second(probe, after: [.expectHead, .close], isClosedBefore: false) { result, server in
@@ -119,7 +119,7 @@ import Testing
     @Test("R77: a GET with half a response is not sent again")
     func halfAnswered() async throws {
         let half = head("200 OK", "Content-Length: 10\r\n") + "abc"
-        try await second(Probe(), after: [.expectHead, .send(half), .close], isClosedBefore: false) { result, server in
+        try await second(.probe(), after: [.expectHead, .send(half), .close], isClosedBefore: false) { result, server in
             guard case .failure(let error) = result else {
                 Issue.record("half an answer was one")
                 return

@@ -40,7 +40,7 @@ import Testing
         let watch = try FileWatch()
         try await withFlow { server, agent in
             for base in [nil, server.baseURL] {
-                var probe = Full(path: scheme + watch.path)
+                var probe = HTTPRequest(.get, scheme + watch.path)
                 probe.baseURL = base
                 for outcome in try await agent.outcomes(of: probe) {
                     #expect(try #require(outcome.error).code == .unsupportedScheme)

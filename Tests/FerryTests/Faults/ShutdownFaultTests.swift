@@ -18,7 +18,7 @@ import Testing
         let runs = try plays.map { play in
             (
                 soon: try FaultRun(Get(server.baseURL + "/soon"), play, agent),
-                held: try FaultRun(Probe(path: server.baseURL + "/held?" + Canary.query), play, agent)
+                held: try FaultRun(.probe(server.baseURL + "/held?" + Canary.query), play, agent)
             )
         }
         try await server.waitForMark("held", count: 20)

@@ -66,7 +66,7 @@ import Testing
         let held = Outcome<Response>()
         let task = agent.start(Get(server.baseURL + "/hold"), completion: held.take)
         try await server.waitForRequests(1)
-        var waiting = Probe(path: server.baseURL + "/x?" + Canary.query)
+        var waiting = HTTPRequest.probe(server.baseURL + "/x?" + Canary.query)
         waiting.deadline = .milliseconds(200)
         let error = try #require(await fault { () throws(RequestError) in try await agent.send(waiting) })
         check(

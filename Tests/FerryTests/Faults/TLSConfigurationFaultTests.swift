@@ -88,7 +88,7 @@ import Testing
             options.demandsClientCertificate = true
             options.tlsVersions = versions
             try await withFlow(server: options) { server, agent in
-                for result in await agent.resultsOfBothWays(Probe(path: "/hello?" + Canary.query)) {
+                for result in await agent.resultsOfBothWays(.probe("/hello?" + Canary.query)) {
                     // With TLS 1.3 the refusal comes after the client's part of the handshake.
                     let error = try #require(result.error)
                     #expect(.tls ~= error || .connectionReset ~= error || .connectionClosed ~= error, "\(error)")
@@ -121,7 +121,7 @@ import Testing
         try await withFlow(server: LoopbackServer.Options(certificate: certificate)) { server, agent in
             let location = "Location: \(untrusted.baseURL)/hello\r\nContent-Length: 0\r\n"
             server.script(path: "/start", [.send(head("302 X", location)), .serve])
-            for result in await agent.resultsOfBothWays(Probe(path: "/start")) {
+            for result in await agent.resultsOfBothWays(.probe("/start")) {
                 #expect(result.error?.code == .tls(.untrusted) && result.error?.redirects.count == 1)
             }
             #expect(untrusted.requestCount == 0)

@@ -141,7 +141,7 @@ import Testing
                         if !passes { await gate.pass() }
                     })
                 file.serve(on: server, tokens)
-                var call = Call("/file")
+                var call = HTTPRequest(.get, "/file")
                 if !isCancelled { call.deadline = .seconds(1) }
                 let path = folder.file("f")
                 let task = Task { [call, options = options(4)] in
@@ -171,12 +171,12 @@ import Testing
             let tokens = TokenServer(on: server)
             for index in 0..<count { server.handle(path(index)) { _ in LoopbackResponse(status: 401) } }
             // The first token is replaced for a run that is then accepted: that refresh does not count.
-            if withHealthyRuns { #expect(await agent.result(Call("/data")).error == nil) }
+            if withHealthyRuns { #expect(await agent.result(Get("/data")).error == nil) }
             let before = tokens.issued
             let healthy = Task { () -> [RequestError] in
                 var errors: [RequestError] = []
                 while withHealthyRuns, !Task.isCancelled {
-                    if let error = await agent.result(Call("/data")).error, error.code != .cancelled {
+                    if let error = await agent.result(Get("/data")).error, error.code != .cancelled {
                         errors.append(error)
                     }
                 }
@@ -184,7 +184,7 @@ import Testing
             }
             let refuse: @Sendable (Int) async -> Void = { index in
                 let way = Way.allCases[index % 2]
-                #expect(await agent.result(Call(path(index)), way).error?.code == .invalidStatusCode(401))
+                #expect(await agent.result(Get(path(index)), way).error?.code == .invalidStatusCode(401))
             }
             if atOnce {
                 await withTaskGroup { group in
@@ -195,7 +195,7 @@ import Testing
             }
             healthy.cancel()
             #expect(await healthy.value.isEmpty, "healthy runs are not held up")
-            #expect(await agent.result(Call("/data")).error == nil)
+            #expect(await agent.result(Get("/data")).error == nil)
             issued.withLock { $0 = tokens.issued - before }
         }
         return issued.withLock { $0 }
@@ -220,7 +220,7 @@ import Testing
         } _: { server, agent in
             let tokens = TokenServer(on: server)
             for _ in 0..<10 {
-                for result in await agent.resultsOfBothWays(Call("/data")) {
+                for result in await agent.resultsOfBothWays(Get("/data")) {
                     let reply = try result.get()
                     #expect(reply.status == 200)
                 }
@@ -242,8 +242,7 @@ import Testing
                 LoopbackResponse(status: tokens.isValid(request) ? 200 : 401, text: request.text)
             }
             for way in Way.allCases {
-                var call = Call("/upload", method: .put)
-                call.body = .stream(once: Pieces(pieces: [[1], [2]]))
+                var call = HTTPRequest(.put, "/upload", body: .stream(once: Pieces(pieces: [[1], [2]])))
                 let error = try #require(await agent.result(call, way).error)
                 #expect(error.code == .invalidStatusCode(401) && error.attempts == 1)
                 call.body = .stream(once: Pieces(pieces: [[3], [4]]))

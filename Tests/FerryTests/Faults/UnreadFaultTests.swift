@@ -10,7 +10,7 @@ import Testing
     func forgottenDownload(way: Way) async throws {
         let place = try DownloadPlace()
         try await withFlow { server, agent in
-            let probe = Probe(path: "/bytes/1000000?" + Canary.query)
+            let probe = HTTPRequest.probe("/bytes/1000000?" + Canary.query)
             switch way {
             case .awaited: _ = Task { try await agent.download(probe, to: .file(place.target)) }
             case .closure: agent.download(probe, to: .file(place.target), completion: { _ in })

@@ -292,18 +292,15 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
 
     /// A response that did not pass the checks is fetched again: the server may have been fixed.
     @Test func aHitThatDoesNotPassTheChecksIsFetchedAnew() async throws {
-        struct Number: Request {
-            typealias Value = Int
-            var path: String { "/x" }
-            var cachePolicy: CachePolicy { .http() }
-        }
+        var number = HTTPRequest(.get, "/x", as: Int.self)
+        number.cachePolicy = .http()
         let stub = StubTransport { request in
             .response(headers: ["Cache-Control": "max-age=60"], body: request.number == 1 ? "[]" : "7")
         }
         let agent = bench.agent(stub)
-        #expect(await fault { try await agent.send(Number()) } == .decoding)
-        #expect(try await agent.send(Number()).value == 7)
-        #expect(try await agent.send(Number()).isFromCache)
+        #expect(await fault { try await agent.send(number) } == .decoding)
+        #expect(try await agent.send(number).value == 7)
+        #expect(try await agent.send(number).isFromCache)
         await agent.shutdown()
     }
 
@@ -335,24 +332,17 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
     }
 
     @Test func theConfigurationsPolicyIsThatOfRequestsThatSayNone() async throws {
-        struct Plain: Request {
-            typealias Value = String
-            var path: String { "/x" }
-        }
-        struct Never: Request {
-            typealias Value = String
-            var path: String { "/x" }
-            var cachePolicy: CachePolicy { .none }
-        }
+        var uncached = HTTPRequest(.get, "/x")
+        uncached.cachePolicy = .none
         let agent = bench.agent(counting(["Cache-Control": "max-age=60"])) { $0.cachePolicy = .http() }
-        _ = try await agent.send(Plain())
-        #expect(try await agent.send(Plain()).isFromCache)
-        let never = try await agent.send(Never())
-        #expect(never.value == "answer 2" && never.cacheStatus == nil)
+        _ = try await agent.send(Get())
+        #expect(try await agent.send(Get()).isFromCache)
+        let reply = try await agent.send(uncached)
+        #expect(reply.text == "answer 2" && reply.cacheStatus == nil)
         await agent.shutdown()
         let other = CacheBench().agent(counting(["Cache-Control": "max-age=60"]))
-        _ = try await other.send(Plain())
-        #expect(try await !other.send(Plain()).isFromCache)
+        _ = try await other.send(Get())
+        #expect(try await !other.send(Get()).isFromCache)
         await other.shutdown()
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// JSON in requests.
 @Suite struct JSONRequestTests {
-    private func sent(_ request: Full) async throws -> StubTransport.Request {
+    private func sent(_ request: some Request) async throws -> StubTransport.Request {
         let stub = StubTransport(always: .response())
         try await NetworkAgent(configuration: .test, stub: stub).send(request)
         return try #require(stub.requests.first)
@@ -13,7 +13,7 @@ import Testing
     @Test func aValueIsABody() async throws {
         let value: JSON = ["id": 7, "tags": ["a"], "owner": .null]
         for body in [RequestBody.json(value), .json(["id": 7, "tags": ["a"], "owner": .null])] {
-            let request = try await sent(Full(method: .post, body: body))
+            let request = try await sent(HTTPRequest(.post, "/x", body: body))
             #expect(request.text == #"{"id":7,"tags":["a"],"owner":null}"#)
             #expect(request.headers["Content-Type"] == "application/json")
         }
@@ -21,14 +21,14 @@ import Testing
 
     @Test func aPartOfAnotherDocumentIsABody() async throws {
         let document = try JSON(parsing: #"{"a": {"b": 18446744073709551615}}"#)
-        let request = try await sent(Full(method: .post, body: .json(try #require(document["a"]))))
+        let request = try await sent(HTTPRequest(.post, "/x", body: .json(try #require(document["a"]))))
         #expect(request.text == #"{"b":18446744073709551615}"#)
     }
 
     @Test func encodableValuesAreBodiesAsBefore() async throws {
-        let request = try await sent(Full(method: .post, body: .json(User(nick: "kim", level: 3))))
+        let request = try await sent(HTTPRequest(.post, "/x", body: .json(User(nick: "kim", level: 3))))
         #expect(try JSON(parsing: request.text) == ["nick": "kim", "level": 3])
-        #expect(try await sent(Full(method: .post, body: .json(["a": 1]))).text == #"{"a":1}"#)
+        #expect(try await sent(HTTPRequest(.post, "/x", body: .json(["a": 1]))).text == #"{"a":1}"#)
     }
 
     @Test func argumentsAreMadeOfJSON() throws {

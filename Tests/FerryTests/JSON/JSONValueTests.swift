@@ -71,6 +71,7 @@ import Testing
 
     @Test func convertibleWinsOverDecodable() async throws {
         #expect(try await agent("{}").send(AsBoth()).value.way == "convertible")
+        #expect(try await agent("{}").send(HTTPRequest(.get, "/x", as: Both.self)).value.way == "convertible")
         #expect(try await agent(#"["a"]"#).send(AsWords()).value == ["a"])
     }
 
@@ -80,15 +81,15 @@ import Testing
     }
 
     @Test func decimalsKeepTheirDigits() async throws {
-        let value = try await agent("[0.1234567890123456789]").send(Typed<[Decimal]>()).value
+        let value = try await agent("[0.1234567890123456789]").get("/x", as: [Decimal].self)
         #expect(value == [Decimal(string: "0.1234567890123456789")])
     }
 
     @Test func anEmptyBodyIsNilWhereThatIsAllowed() async throws {
         #expect(try await agent("").send(Made<JSON?>()).value == nil)
         #expect(try await agent("").send(Made<Point?>()).value == nil)
-        #expect(try await agent("").send(Typed<User?>()).value == nil)
-        #expect(try await agent("null").send(Typed<User?>()).value == nil)
+        #expect(try await agent("").get("/x", as: User?.self) == nil)
+        #expect(try await agent("null").get("/x", as: User?.self) == nil)
         let reply = try await agent("").send(Get())
         #expect(try reply.json == nil)
     }
@@ -98,7 +99,7 @@ import Testing
         #expect(await code { () throws(RequestError) in try await agent.send(AsJSON()) } == .invalidJSON)
         #expect(await code { () throws(RequestError) in try await agent.send(Made<Point>()) } == .invalidJSON)
         #expect(await code { () throws(RequestError) in try await agent.send(UserInfo(id: 1)) } == .invalidJSON)
-        #expect(await code { () throws(RequestError) in try await agent.send(Typed<[String]>()) } == .invalidJSON)
+        #expect(await code { () throws(RequestError) in try await agent.get("/x", as: [User].self) } == .invalidJSON)
     }
 
     @Test func whatIsNotJSONSaysWhere() async throws {
@@ -128,7 +129,7 @@ import Testing
         #expect(error.cause is JSONMismatch)
         expectNoSecret(in: error)
         let decodable = agent(#"[{"nick": "a", "level": 1}, {"nick": "b"}]"#)
-        error = try #require(await fault { () throws(RequestError) in try await decodable.send(Typed<[User]>()) })
+        error = try #require(await fault { () throws(RequestError) in try await decodable.get("/x", as: [User].self) })
         #expect(error.code == .decoding)
         #expect(error.message == "$[1]: no key level")
         #expect(error.cause is DecodingError)
@@ -141,7 +142,8 @@ import Testing
     @Test func invalidUTF8IsNoJSON() async {
         let stub = StubTransport(always: .response(body: [0x22, 0xff, 0x22]))
         let agent = NetworkAgent(configuration: .test, stub: stub)
-        #expect(await code { () throws(RequestError) in try await agent.send(AsText()) } == nil, "text is repaired")
+        let text = await code { () throws(RequestError) in try await agent.get("/x", as: String.self) }
+        #expect(text == nil, "text is repaired")
         #expect(await code { () throws(RequestError) in try await agent.send(AsJSON()) } == .invalidJSON)
     }
 }

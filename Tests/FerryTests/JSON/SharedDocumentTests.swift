@@ -1,6 +1,7 @@
 import FerryJSON
 import FerryTesting
 import FerryTransport
+import FoundationEssentials
 import Testing
 
 @testable import Ferry
@@ -22,24 +23,13 @@ import Testing
         }
     }
 
-    private struct AsJSON: Request {
-        typealias Value = JSON
-        var path: String { "/x" }
-        var jsonSchema: JSONSchema?
-    }
-
-    private struct Checked: Request {
-        var path: String { "/x" }
-        var jsonSchema: JSONSchema? { .object }
-    }
-
     private let agent = NetworkAgent(
         configuration: .test, stub: StubTransport(always: .response(body: #"{"nick": "kim", "level": 3}"#)))
 
     @Test func nothingIsReadThatNobodyAsksFor() async throws {
         #expect(try await agent.send(Get()).response.result.reading == nil)
-        #expect(try await agent.send(AsData()).response.result.reading == nil)
-        #expect(try await agent.send(AsText()).response.result.reading == nil)
+        #expect(try await agent.send(HTTPRequest(.get, "/x", as: Data.self)).response.result.reading == nil)
+        #expect(try await agent.send(HTTPRequest(.get, "/x", as: String.self)).response.result.reading == nil)
         #expect(try await agent.send(Looking()).value.before == nil)
     }
 
@@ -49,7 +39,7 @@ import Testing
     }
 
     @Test func whatHasPassedIsNotReadAgainForTheSameSchema() async throws {
-        let response = try await agent.send(AsData()).response
+        let response = try await agent.send(Get()).response
         let schema: JSONSchema = ["nick": .string]
         let strict: JSONSchema = ["nick": .string, "age": .integer]
         try response.check(by: schema)
@@ -69,13 +59,17 @@ import Testing
 
     @Test func theDocumentGoesWhenTheValueIsMade() async throws {
         #expect(try await agent.send(UserInfo(id: 1)).response.result.reading == nil)
-        #expect(try await agent.send(Checked()).response.result.reading == nil)
+        var checked = HTTPRequest(.get, "/x")
+        checked.jsonSchema = .object
+        #expect(try await agent.send(checked).response.result.reading == nil)
         #expect(try await agent.send(Looking(jsonSchema: .object)).response.result.reading == nil)
     }
 
     @Test func theDocumentStaysWithItsViews() async throws {
         for schema in [nil, JSONSchema.object] {
-            let reply = try await agent.send(AsJSON(jsonSchema: schema))
+            var request = HTTPRequest(.get, "/x", as: JSON.self)
+            request.jsonSchema = schema
+            let reply = try await agent.send(request)
             #expect(try reply.json?.document === reply.value.document)
         }
     }

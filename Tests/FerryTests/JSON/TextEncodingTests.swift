@@ -4,16 +4,11 @@ import Testing
 
 /// Text in the charset that the server declares.
 @Suite struct TextEncodingTests {
-    private struct Page: Request {
-        typealias Value = String
-        var path: String { "/page" }
-    }
-
     private func value(_ type: String?, _ bytes: [UInt8]) async throws -> Reply<String> {
         let headers: Headers = type.map { ["Content-Type": $0] } ?? [:]
         let agent = NetworkAgent(
             configuration: .test, stub: StubTransport(always: .response(headers: headers, body: bytes)))
-        return try await agent.send(Page())
+        return try await agent.send(HTTPRequest(.get, "/page", as: String.self))
     }
 
     @Test(

@@ -31,7 +31,7 @@ import Testing
             $0.hostOverrides = [key: ["127.0.0.1"]]
         } _: { agent in
             for _ in 0..<3 {
-                let response = try await agent.result(Probe(path: "http://api.example.COM:\(server.port)/hello")).get()
+                let response = try await agent.result(.probe("http://api.example.COM:\(server.port)/hello")).get()
                 #expect(response.text == "Hello, ferry" && response.metrics.peer?.address == "127.0.0.1")
             }
             #expect(server.requests.allSatisfy { $0.headers["Host"] == "api.example.com:\(server.port)" })
@@ -49,10 +49,10 @@ import Testing
             ]
         } _: { agent in
             for host in ["a.test", "192.0.2.1"] {
-                let response = try await agent.result(Probe(path: "http://\(host):\(server.port)/hello")).get()
+                let response = try await agent.result(.probe("http://\(host):\(server.port)/hello")).get()
                 #expect(response.metrics.peer?.address == "127.0.0.1")
             }
-            #expect(await agent.result(Probe(path: "http://x.invalid:2/")).error?.code == .dns(.notFound))
+            #expect(await agent.result(.probe("http://x.invalid:2/")).error?.code == .dns(.notFound))
         }
     }
 
@@ -66,9 +66,9 @@ import Testing
                 "localhost:\(server.port)": ["127.0.0.1"], "other.example.com:\(server.port)": ["127.0.0.1"],
             ]
         } _: { agent in
-            let good = await agent.result(Probe(path: "https://localhost:\(server.port)/hello"))
+            let good = await agent.result(.probe("https://localhost:\(server.port)/hello"))
             #expect(throws: Never.self) { try good.get() }
-            let bad = await agent.result(Probe(path: "https://other.example.com:\(server.port)/hello"))
+            let bad = await agent.result(.probe("https://other.example.com:\(server.port)/hello"))
             #expect(bad.error?.code == .tls(.hostname))
         }
     }
@@ -80,7 +80,7 @@ import Testing
             $0.hostOverrides = ["public.example.com:\(server.port)": ["127.0.0.1"]]
             $0.addressPolicy = .publicOnly
         } _: { agent in
-            let result = await agent.result(Probe(path: "http://public.example.com:\(server.port)/hello"))
+            let result = await agent.result(.probe("http://public.example.com:\(server.port)/hello"))
             #expect(result.error?.code == .addressForbidden && server.connectionCount == 0)
         }
     }
@@ -102,7 +102,7 @@ import Testing
         try await withAgent(.automatic) {
             $0.hostOverrides = [key: addresses]
         } _: { agent in
-            let error = try #require(await agent.result(Probe(path: server.baseURL + "/hello")).error)
+            let error = try #require(await agent.result(.probe(server.baseURL + "/hello")).error)
             #expect(error.code == .invalidRequest && error.description.contains(named), "\(error)")
         }
     }
@@ -126,7 +126,7 @@ import Testing
             } _: { agent in
                 for url in ["http://localhost/hello", "http://docker/hello", "http://192.0.2.1:81/hello"] {
                     for _ in 0..<2 {
-                        let response = try await agent.result(Probe(path: url)).get()
+                        let response = try await agent.result(.probe(url)).get()
                         #expect(response.text == "Hello, ferry" && response.metrics.peer == nil)
                     }
                 }
@@ -149,8 +149,7 @@ import Testing
                 try await withThrowingTaskGroup(of: Bool.self) { group in
                     for _ in 0..<200 {
                         group.addTask {
-                            var call = Call("http://localhost/echo/body", method: .post)
-                            call.body = .bytes(body)
+                            let call = HTTPRequest(.post, "http://localhost/echo/body", body: .bytes(body))
                             return try await agent.result(call, .awaited).get().response.withBytes {
                                 $0.elementsEqual(body)
                             }
@@ -174,8 +173,8 @@ import Testing
             $0.unixSocket = options.address
             $0.tls.authorityFile = certificate.authorityFile
         } _: { agent in
-            #expect(await agent.result(Probe(path: "https://localhost/hello")).error == nil)
-            #expect(await agent.result(Probe(path: "https://b.example.com/hello")).error?.code == .tls(.hostname))
+            #expect(await agent.result(.probe("https://localhost/hello")).error == nil)
+            #expect(await agent.result(.probe("https://b.example.com/hello")).error?.code == .tls(.hostname))
             #expect(server.requestCount == 1)
         }
     }
@@ -191,7 +190,7 @@ import Testing
             try await withAgent(engine) {
                 $0.unixSocket = path
             } _: { agent in
-                let error = try #require(await agent.result(Probe(path: "http://localhost/hello")).error)
+                let error = try #require(await agent.result(.probe("http://localhost/hello")).error)
                 #expect(error.code == code && error.description.contains(path), "\(error)")
                 #expect(!error.mayHaveBeenProcessed)
             }
@@ -204,7 +203,7 @@ import Testing
         try await withAgent(.automatic) {
             $0.unixSocket = path
         } _: { agent in
-            let error = try #require(await agent.result(Probe(path: "http://localhost/hello")).error)
+            let error = try #require(await agent.result(.probe("http://localhost/hello")).error)
             #expect(error.code == .invalidRequest && error.description.contains("unixSocket"), "\(error)")
         }
     }
@@ -215,7 +214,7 @@ import Testing
             try await withAgent(engine) {
                 $0.unixSocket = path
             } _: { agent in
-                var probe = Probe(path: "http://localhost/hello")
+                var probe = HTTPRequest.probe("http://localhost/hello")
                 probe.addressPolicy = .publicOnly
                 #expect(await agent.result(probe).error?.code == .addressForbidden)
                 #expect(server.connectionCount == 0)
@@ -224,7 +223,7 @@ import Testing
                 $0.unixSocket = path
                 $0.proxy = .http("127.0.0.1", port: 1)
             } _: { agent in
-                let error = await agent.result(Probe(path: "http://localhost/hello")).error
+                let error = await agent.result(.probe("http://localhost/hello")).error
                 #expect(error?.code == .invalidRequest && server.connectionCount == 0)
             }
         }
@@ -251,12 +250,12 @@ import Testing
         } _: { agent in
             // One is accepted, but never gets a response.
             let first = Outcome<Response>(), second = Outcome<Response>()
-            agent.start(Probe(path: "http://a/"), completion: first.take)
+            agent.start(.probe("http://a/"), completion: first.take)
             #expect(await eventually { agent.statistics.connectionsOpened == 1 })
-            var probe = Probe(path: "http://b/")
+            var probe = HTTPRequest.probe("http://b/")
             probe.timeouts = Timeouts(connect: .milliseconds(100))
             #expect(await agent.result(probe).error?.code == .timeout(.connect))
-            agent.start(Probe(path: "http://c/"), completion: second.take)
+            agent.start(.probe("http://c/"), completion: second.take)
             for outcome in [first, second] {
                 let connection = accept(listener, nil, nil)
                 #expect(connection >= 0)

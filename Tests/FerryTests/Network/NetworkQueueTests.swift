@@ -86,7 +86,7 @@ import Testing
         let outcomes = (0..<5).map { _ in Outcome<Response>() }
         for outcome in outcomes { agent.start(Get("/hold"), completion: outcome.take) }
         try await server.waitForMark("held", count: 2)
-        let request = Probe(path: server.baseURL + "/hold?" + Canary.query)
+        let request = HTTPRequest.probe(server.baseURL + "/hold?" + Canary.query)
         let refused = Outcome<Response>()
         agent.start(request, completion: refused.take)
         #expect(await refused.code == .queueFull)

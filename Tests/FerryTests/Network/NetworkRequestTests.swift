@@ -147,7 +147,7 @@ import Testing
         ("", "//x", "//x"), ("", "/a;b=c,d@e:f!$'()*+", "/a;b=c,d@e:f!$'()*+"), ("", "/100%", "/100%25"),
     ])
     func targetsOnTheWire(base: String, path: String, target: String) async throws {
-        var request = Full(path: path)
+        var request = HTTPRequest(.get, path)
         request.statusValidation = .any
         #expect(try await sent(request, base: base).target == target)
     }

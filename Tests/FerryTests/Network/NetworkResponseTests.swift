@@ -14,10 +14,10 @@ import Testing
         server.handle("/nothing") { _ in LoopbackResponse(status: 204) }
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         #expect(try await agent.send(UserInfo(id: 7)).value == User(nick: "kim", level: 3))
-        #expect(try await agent.send(AsText()).value == "häj")
-        #expect(try await agent.send(AsData()).value == Data([1, 2, 3]))
-        #expect(try await agent.send(AsBytes()).value == [4, 5])
-        try await agent.send(Nothing())
+        #expect(try await agent.get("/text", as: String.self) == "häj")
+        #expect(try await agent.get("/data", as: Data.self) == Data([1, 2, 3]))
+        #expect(try await agent.get("/bytes", as: [UInt8].self) == [4, 5])
+        try await agent.send(HTTPRequest(.get, "/nothing", as: Void.self))
         #expect(await code { () throws(RequestError) in try await agent.send(Failing()) } == .invalidStatusCode(404))
         server.handle("/failing") { _ in LoopbackResponse(text: "x") }
         #expect(await code { () throws(RequestError) in try await agent.send(Failing()) } == .applicationError)

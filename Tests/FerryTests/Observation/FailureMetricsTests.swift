@@ -18,7 +18,8 @@ import Testing
 
     /// Runs it once, and returns the error and the metrics.
     private func failure(
-        _ call: Call, _ way: Way, _ stub: StubTransport, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
+        _ request: some Request, _ way: Way, _ stub: StubTransport,
+        _ configure: (inout NetworkConfiguration) -> Void = { _ in },
         during: (NetworkAgent) async -> Void = { _ in }
     ) async throws -> (RequestError, RequestMetrics) {
         let figures = Figures()
@@ -29,9 +30,9 @@ import Testing
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let run = Task { () -> RequestError? in
             switch way {
-            case .awaited: await agent.result(call, .awaited).error
-            case .closure: await agent.result(call, .closure).error
-            case .streamed: await agent.streamFailure(call)
+            case .awaited: await agent.result(request, .awaited).error
+            case .closure: await agent.result(request, .closure).error
+            case .streamed: await agent.streamFailure(request)
             }
         }
         await during(agent)
@@ -56,9 +57,9 @@ import Testing
         let agent = NetworkAgent(configuration: configuration)
         let error: RequestError? =
             switch way {
-            case .awaited: await agent.result(Call(path), .awaited).error
-            case .closure: await agent.result(Call(path), .closure).error
-            case .streamed: await agent.streamFailure(Call(path))
+            case .awaited: await agent.result(Get(path), .awaited).error
+            case .closure: await agent.result(Get(path), .closure).error
+            case .streamed: await agent.streamFailure(Get(path))
             }
         await agent.shutdown()
         return (try #require(error), try #require(figures.all.first))
@@ -88,7 +89,7 @@ import Testing
     @Test("Redirects that lead nowhere are counted", arguments: Way.allCases)
     func tooManyRedirects(way: Way) async throws {
         let (error, metrics) = try await failure(
-            Call(), way, StubTransport(always: .redirect(to: "/y")), { $0.redirectPolicy = .follow(upTo: 2) })
+            Get(), way, StubTransport(always: .redirect(to: "/y")), { $0.redirectPolicy = .follow(upTo: 2) })
         #expect(error.code == .tooManyRedirects)
         #expect(metrics.redirects == 2 && metrics.attempts == 1 && metrics.total > .zero)
         #expect(metrics.bytesReceived > 0)
@@ -96,7 +97,7 @@ import Testing
 
     @Test("A rejected status is measured", arguments: Way.allCases)
     func refusedStatus(way: Way) async throws {
-        let (error, metrics) = try await failure(Call(), way, StubTransport(always: .response(status: 404)))
+        let (error, metrics) = try await failure(Get(), way, StubTransport(always: .response(status: 404)))
         #expect(error.code == .invalidStatusCode(404))
         #expect(metrics.attempts == 1 && metrics.bytesReceived > 0)
     }
@@ -113,7 +114,7 @@ import Testing
             if !isFirst { await second.pass() }
         }
         let (error, metrics) = try await failure(
-            Call(), way, StubTransport(always: .response(status: 503)),
+            Get(), way, StubTransport(always: .response(status: 503)),
             {
                 $0.adapters = [adapter]
                 $0.retryPolicy = .quick
@@ -129,8 +130,7 @@ import Testing
 
     @Test("A source that fails is measured up to that point", arguments: Way.allCases)
     func failingSource(way: Way) async throws {
-        var call = Call("/x", method: .post)
-        call.body = .stream { Pieces(pieces: [Array("abc".utf8)], failsAtEnd: true) }
+        let call = HTTPRequest(.post, "/x", body: .stream { Pieces(pieces: [Array("abc".utf8)], failsAtEnd: true) })
         let (error, metrics) = try await failure(call, way, StubTransport(always: .response()))
         #expect(error.code == .uploadSource)
         #expect(metrics.attempts == error.attempts && metrics.bytesSent == error.bytesSent)
@@ -138,7 +138,7 @@ import Testing
 
     @Test("A run that was never sent has no metrics", arguments: Way.allCases)
     func neverLeft(way: Way) async throws {
-        let (error, metrics) = try await failure(Call("http://:/"), way, StubTransport(always: .response()))
+        let (error, metrics) = try await failure(Get("http://:/"), way, StubTransport(always: .response()))
         #expect(error.code == .invalidURL && metrics.attempts == 0)
         #expect(metrics.total == .zero && metrics.queue == .zero && metrics.bytesSent == 0)
     }

@@ -42,8 +42,7 @@ import Testing
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         configuration.logSink = sink
         let agent = NetworkAgent(configuration: configuration)
-        var request = Full(path: "/redirect-to?status=303&url=/echo")
-        request.method = .post
+        let request = HTTPRequest(.post, "/redirect-to?status=303&url=/echo")
         #expect(try await agent.send(request).status == 200)
         let sent = sink.entries.filter { $0.message == "sends" }
         #expect(sent.map(\.method) == [.post, .get])

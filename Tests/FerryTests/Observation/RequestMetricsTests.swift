@@ -32,7 +32,9 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct AttemptMetricsTests {
     private let size = 100_000
 
-    private func put(_ path: String) -> Put { Put(path, .bytes(LoopbackServer.pattern(0..<size))) }
+    private func put(_ path: String) -> HTTPRequest<Response> {
+        HTTPRequest(.put, path, body: .bytes(LoopbackServer.pattern(0..<size)))
+    }
 
     @Test("The bytes of all attempts and redirects are counted", arguments: Way.allCases)
     func bytes(way: Way) async throws {

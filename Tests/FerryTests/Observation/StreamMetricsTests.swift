@@ -22,7 +22,7 @@ import Testing
         } _: { server, agent in
             let answer = head("200 OK", "Content-Length: \(isWhole ? 3 : 9)\r\n")
             server.script(path: "/x", [.send(answer), .wait("go"), .send("abc"), .close])
-            let response = try await agent.stream(Call("/x"))
+            let response = try await agent.stream(Get())
             #expect(figures.all.isEmpty)
             await agent.pass(held, server)
             server.signal("go")
@@ -41,7 +41,7 @@ import Testing
             $0.observers = [figures]
         } _: { server, agent in
             server.script(path: "/x", [.send(head("200 OK", "Content-Length: 9\r\n") + "abc"), .keepOpen])
-            var response: StreamedResponse? = try await agent.stream(Call("/x"))
+            var response: StreamedResponse? = try await agent.stream(Get())
             await agent.pass(held, server)
             #expect(response?.status == 200)
             response = nil

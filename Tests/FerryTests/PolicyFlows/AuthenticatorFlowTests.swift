@@ -11,7 +11,7 @@ import Testing
     {
         await withTaskGroup(of: Result<Reply<Response>, RequestError>.self) { group in
             for index in 0..<count {
-                group.addTask { await agent.result(Call(path), index.isMultiple(of: 2) ? .awaited : .closure) }
+                group.addTask { await agent.result(Get(path), index.isMultiple(of: 2) ? .awaited : .closure) }
             }
             var results: [Result<Reply<Response>, RequestError>] = []
             for await result in group { results.append(result) }
@@ -33,7 +33,7 @@ import Testing
             }
             #expect(tokens.issued == 1 && tokens.count("/token") == 1 && tokens.count("/data") == 100)
             // The token is kept.
-            #expect(try await agent.send(Call("/data")).attempts == 1)
+            #expect(try await agent.send(Get("/data")).attempts == 1)
         }
     }
 
@@ -75,9 +75,9 @@ import Testing
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
             let tokens = TokenServer(on: server, firstRefusalWaitsFor: late)
-            let first = Task { await agent.result(Call("/data")) }
+            let first = Task { await agent.result(Get("/data")) }
             try await server.waitForRequests(1)
-            #expect(try await agent.send(Call("/data")).attempts == 2)
+            #expect(try await agent.send(Get("/data")).attempts == 2)
             late.open()
             #expect(try await first.value.get().attempts == 2)
             #expect(tokens.issued == 1)
@@ -103,7 +103,7 @@ import Testing
             #expect(tokens.count("/data") == 50 && tokens.count("/token") == 1)
             // The next refusal tries again.
             tokens.refuseTokens(with: nil)
-            #expect(try await agent.send(Call("/data")).status == 200)
+            #expect(try await agent.send(Get("/data")).status == 200)
         }
     }
 
@@ -115,9 +115,9 @@ import Testing
         } _: { server, agent in
             let tokens = TokenServer(on: server, firstRefusalWaitsFor: late)
             tokens.refuseTokens(with: 500)
-            let first = Task { await agent.result(Call("/data")) }
+            let first = Task { await agent.result(Get("/data")) }
             try await server.waitForRequests(1)
-            #expect(await agent.result(Call("/data")).error?.code == .invalidStatusCode(401))
+            #expect(await agent.result(Get("/data")).error?.code == .invalidStatusCode(401))
             #expect(tokens.count("/token") == 1)
             late.open()
             let error = try #require(await first.value.error)
@@ -134,7 +134,7 @@ import Testing
         } _: { server, agent in
             let tokens = TokenServer(on: server, status: 503)
             tokens.refuseTokens(with: 403)
-            let error = try #require(await agent.result(Call("/data")).error)
+            let error = try #require(await agent.result(Get("/data")).error)
             #expect(error.code == .invalidStatusCode(503) && error.attempts == 4)
             #expect(tokens.count("/token") == 1 && tokens.count("/data") == 4)
         }
@@ -147,7 +147,7 @@ import Testing
         } _: { server, agent in
             let tokens = TokenServer(on: server)
             tokens.refuseTokens(with: 503)
-            let error = try #require(await agent.result(Call("/data"), way).error)
+            let error = try #require(await agent.result(Get("/data"), way).error)
             #expect(error.code == .invalidStatusCode(503) && error.url.hasSuffix("/data"))
             // It was not sent, although the request for the token was.
             #expect(error.attempts == 0 && error.bytesSent == 0 && !error.mayHaveBeenProcessed)
@@ -159,7 +159,7 @@ import Testing
         try await withFlow {
             $0.authenticator = Session(before: { _ in throw Oops() })
         } _: { server, agent in
-            let error = try #require(await agent.result(Call("/data"), way).error)
+            let error = try #require(await agent.result(Get("/data"), way).error)
             #expect(error.code == .applicationError && error.cause is Oops && error.attempts == 0)
             #expect(server.connectionCount == 0)
         }
@@ -172,7 +172,7 @@ import Testing
         } _: { server, agent in
             server.handle("/never") { _ in LoopbackResponse(status: 401) }
             let tokens = TokenServer(on: server)
-            let error = try #require(await agent.result(Call("/never")).error)
+            let error = try #require(await agent.result(Get("/never")).error)
             #expect(error.code == .invalidStatusCode(401) && error.attempts == 2)
             #expect(tokens.issued == 1 && tokens.count("/never") == 2)
         }
@@ -185,7 +185,7 @@ import Testing
             configuration.authenticator = Session(token: hasToken ? TokenServer.expired : nil, path: "/data")
         } _: { server, agent in
             let tokens = TokenServer(on: server)
-            #expect(await agent.result(Call("/data")).error?.code == .invalidStatusCode(401))
+            #expect(await agent.result(Get("/data")).error?.code == .invalidStatusCode(401))
             #expect(tokens.count("/data") == (hasToken ? 2 : 1))
         }
     }
@@ -199,10 +199,10 @@ import Testing
         } _: { server, agent in
             let gate = Gate()
             let tokens = TokenServer(on: server, givesOut: { await gate.pass() })
-            let awaited = Task { await agent.result(Call("/data")) }
+            let awaited = Task { await agent.result(Get("/data")) }
             let outcome = Outcome<Response>()
-            let run = agent.start(Call("/data"), completion: outcome.take)
-            let stays = Task { await agent.result(Call("/data")) }
+            let run = agent.start(Get("/data"), completion: outcome.take)
+            let stays = Task { await agent.result(Get("/data")) }
             #expect(await eventually { gate.arrived == 1 && agent.statistics.running == 1 })
             run.cancel()
             awaited.cancel()
@@ -225,7 +225,7 @@ import Testing
             // Any task started for the run inherits it, and holds it as long as it lives.
             let left = Logbook()
             let run = Witness.$current.withValue(Witness(left)) {
-                Task { await agent.result(Call("/data")) }
+                Task { await agent.result(Get("/data")) }
             }
             #expect(await eventually { gate.arrived == 1 })
             run.cancel()
@@ -251,7 +251,7 @@ import Testing
         } _: { server, agent in
             let gate = Gate()
             _ = TokenServer(on: server, givesOut: { await gate.pass() })
-            let task = Task { await agent.result(Call("/data")) }
+            let task = Task { await agent.result(Get("/data")) }
             #expect(await eventually { gate.arrived == 1 })
             task.cancel()
             let error = try #require(await task.value.error)
@@ -267,7 +267,7 @@ import Testing
         } _: { server, agent in
             let gate = Gate()
             _ = TokenServer(on: server, givesOut: { await gate.pass() })
-            var call = Call("/data")
+            var call = HTTPRequest(.get, "/data")
             call.deadline = .milliseconds(200)
             for result in await agent.resultsOfBothWays(call) {
                 #expect(result.error?.code == .timeout(.deadline))
@@ -286,11 +286,11 @@ import Testing
                     before: { _ in if !hasToken { await gate.pass() } })
             } _: { server, agent in
                 let tokens = TokenServer(on: server, refuses: { await gate.pass() })
-                let waiting = Task { await agent.result(Call("/data"), way) }
+                let waiting = Task { await agent.result(Get("/data"), way) }
                 #expect(await eventually { gate.arrived == 1 })
                 let over = Task { await agent.shutdown(grace: .seconds(100)) }
                 #expect(await eventually { agent.core.isClosed })
-                #expect(await agent.result(Call("/data"), way).error?.code == .shutdown)
+                #expect(await agent.result(Get("/data"), way).error?.code == .shutdown)
                 gate.open()
                 let reply = try await waiting.value.get()
                 await over.value
@@ -306,7 +306,7 @@ import Testing
         try await withFlow {
             $0.authenticator = Late(gate: gate, asked: asked)
         } _: { server, agent in
-            let task = Task { await agent.result(Call("/data")) }
+            let task = Task { await agent.result(Get("/data")) }
             #expect(await eventually { gate.arrived == 1 })
             task.cancel()
             #expect(await task.value.error?.code == .cancelled)
@@ -327,7 +327,7 @@ import Testing
 
         func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
             await gate.pass()
-            for result in await agent.resultsOfBothWays(Call("/token")) {
+            for result in await agent.resultsOfBothWays(Get("/token")) {
                 asked.note(result.error?.code.description ?? "sent")
             }
             return ""
@@ -350,7 +350,7 @@ import Testing
                 let code = result.error?.code
                 #expect(code == .shutdown || code == .invalidStatusCode(401), "\(String(describing: code))")
             }
-            #expect(await agent.result(Call("/data")).error?.code == .shutdown)
+            #expect(await agent.result(Get("/data")).error?.code == .shutdown)
             gate.open()
         }
     }

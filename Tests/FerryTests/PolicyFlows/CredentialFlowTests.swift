@@ -47,7 +47,7 @@ import Testing
     func basic(way: Way) async throws {
         let provider = Provider { _ in Self.right }
         try await withProvider(provider) { server, agent in
-            let reply = try await agent.result(Call(Self.basicPath), way).get()
+            let reply = try await agent.result(Get(Self.basicPath), way).get()
             #expect(reply.status == 200 && reply.redirects.isEmpty)
             #expect(server.requests.first?.headers["Authorization"] == nil)
             let challenge = try #require(provider.challenges.first)
@@ -55,7 +55,7 @@ import Testing
             #expect(challenge.host == "127.0.0.1" && challenge.port == Int(server.port))
             #expect(challenge.schemes == .basic)
             // Without a challenge the provider is not asked.
-            #expect(try await agent.send(Call("/hello")).text == "Hello, ferry")
+            #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
             #expect(provider.challenges.count == 1)
         }
     }
@@ -64,7 +64,7 @@ import Testing
     func none() async throws {
         let provider = Provider { _ in nil }
         try await withProvider(provider) { server, agent in
-            for result in await agent.resultsOfBothWays(Call(Self.basicPath)) {
+            for result in await agent.resultsOfBothWays(Get(Self.basicPath)) {
                 #expect(result.error?.code == .invalidStatusCode(401) && result.error?.attempts == 1)
             }
             #expect(provider.challenges.count == 2 && server.requestCount == 2)
@@ -75,7 +75,7 @@ import Testing
     func wrongPassword(way: Way) async throws {
         let provider = Provider { _ in Self.wrong }
         try await withProvider(provider) { server, agent in
-            let error = try #require(await agent.result(Call(Self.basicPath), way).error)
+            let error = try #require(await agent.result(Get(Self.basicPath), way).error)
             #expect(error.code == .invalidStatusCode(401))
             #expect(provider.challenges.count == 1 && server.requestCount <= 3)
             expectNoSecret(in: error)
@@ -86,7 +86,7 @@ import Testing
     func throwing() async throws {
         let provider = Provider { _ in throw Oops() }
         try await withProvider(provider) { server, agent in
-            for result in await agent.resultsOfBothWays(Call(Self.basicPath)) {
+            for result in await agent.resultsOfBothWays(Get(Self.basicPath)) {
                 let error = try #require(result.error)
                 #expect(error.code == .applicationError && error.cause is Oops && error.attempts == 1)
             }
@@ -99,7 +99,7 @@ import Testing
         let provider = Provider { _ in Self.right }
         try await withProvider(provider) { server, agent in
             server.handle("/x") { _ in LoopbackResponse(status: 401, headers: ["WWW-Authenticate": value]) }
-            #expect(await agent.result(Call("/x")).error?.code == .invalidStatusCode(401))
+            #expect(await agent.result(Get()).error?.code == .invalidStatusCode(401))
             #expect(provider.challenges.isEmpty && server.requestCount == 1)
         }
     }
@@ -111,7 +111,7 @@ import Testing
         let provider = Provider { _ in Credential(user: user, password: "canary") }
         try await withProvider(provider) { server, agent in
             server.handle("/x") { _ in LoopbackResponse(status: 401, headers: ["WWW-Authenticate": challenge]) }
-            let error = try #require(await agent.result(Call("/x")).error)
+            let error = try #require(await agent.result(Get()).error)
             #expect(error.code == .invalidRequest)
             expectNoSecret(in: error)
             #expect(server.requestCount == 1)
@@ -146,7 +146,7 @@ import Testing
         try await withProvider(provider) { server, agent in
             serveDigest(server, algorithm)
             for method in [HTTPMethod.get, .post] {
-                var call = Call("/digest", method: method)
+                var call = HTTPRequest(method, "/digest")
                 if method == .post { call.body = .string("body") }
                 let reply = try await agent.result(call, way).get()
 
@@ -163,7 +163,7 @@ import Testing
     func wrongDigest(way: Way) async throws {
         try await withFlow { server, agent in
             serveDigest(server, "MD5")
-            var call = Call("/digest")
+            var call = HTTPRequest(.get, "/digest")
             call.authorization = .digest("canary-user", "canary-wrong")
             let error = try #require(await agent.result(call, way).error)
             #expect(error.code == .invalidStatusCode(401) && server.requestCount <= 3)
@@ -173,7 +173,7 @@ import Testing
     @Test("Digest: a server without a challenge gets no credential")
     func openServer() async throws {
         try await withFlow { server, agent in
-            var call = Call("/hello")
+            var call = HTTPRequest(.get, "/hello")
             call.authorization = .digest("canary-user", "canary-password")
             _ = try await agent.sendBothWays(call)
             #expect(server.requests.allSatisfy { $0.headers["Authorization"] == nil } && server.requestCount == 2)
@@ -188,15 +188,13 @@ import Testing
         let file = try TemporaryFile(LoopbackServer.pattern(0..<100_000))
         try await withProvider(provider) { server, agent in
             for body in [.bytes(LoopbackServer.pattern(0..<100_000)), .file(file.path)] as [RequestBody] {
-                var call = Call(Self.basicPath, method: .post)
-                call.body = body
+                let call = HTTPRequest(.post, Self.basicPath, body: body)
                 let replies = try await agent.sendBothWays(call)
                 #expect(replies.map(\.status) == [200, 200])
             }
             #expect(server.requests.allSatisfy { $0.bodyLength == 100_000 })
             let asked = provider.challenges.count
-            var once = Call(Self.basicPath, method: .post)
-            once.body = .stream(once: Pieces(pieces: [[1, 2, 3]]))
+            let once = HTTPRequest(.post, Self.basicPath, body: .stream(once: Pieces(pieces: [[1, 2, 3]])))
             #expect(await agent.result(once).error?.code == .invalidStatusCode(401))
             #expect(provider.challenges.count == asked)
         }
@@ -215,7 +213,7 @@ import Testing
                     ? LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"first\""])
                     : LoopbackResponse(status: 307, headers: ["Location": second.baseURL + "/there"])
             }
-            let error = try #require(await agent.result(Call("/start")).error)
+            let error = try #require(await agent.result(Get("/start")).error)
             #expect(error.code == .invalidStatusCode(401) && error.redirects.count == 1)
             #expect(provider.challenges.map(\.realm) == ["first", "second"])
             #expect(provider.challenges.last?.port == Int(second.port))
@@ -227,7 +225,7 @@ import Testing
     func staleHeader() async throws {
         let provider = Provider { _ in Self.right }
         try await withProvider(provider) { server, agent in
-            var call = Call(Self.basicPath)
+            var call = HTTPRequest(.get, Self.basicPath)
             call.headers = ["Authorization": "Bearer canary-stale"]
             let reply = try await agent.sendBothWays(call)
             #expect(reply.map(\.status) == [200, 200])
@@ -251,7 +249,7 @@ import Testing
                 }
                 return LoopbackResponse(status: number < 3 ? 503 : 200)
             }
-            var call = Call("/x")
+            var call = HTTPRequest(.get, "/x")
             if let stale { call.headers = ["Authorization": stale] }
             let reply = try await agent.send(call)
             #expect(reply.status == 200)
@@ -271,7 +269,7 @@ import Testing
             return Self.right
         }
         try await withProvider(provider) { server, agent in
-            var call = Call(Self.basicPath)
+            var call = HTTPRequest(.get, Self.basicPath)
             if end == .deadline { call.deadline = .milliseconds(800) }
             let outcome = Outcome<Response>()
             let run = agent.start(call, completion: outcome.take)

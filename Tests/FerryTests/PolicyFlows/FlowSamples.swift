@@ -5,32 +5,6 @@ import Testing
 
 @testable import Ferry
 
-/// A request with settable policies.
-struct Call: Request {
-    var path: String
-    var method: HTTPMethod {
-        didSet { isIdempotent = method.isIdempotent }
-    }
-    var headers = Headers()
-    var body: RequestBody?
-    var authorization: Authorization?
-    var deadline: Duration?
-    var statusValidation: StatusValidation?
-    var maxBodyBytes: Int?
-    /// Determined by the method, unless it is set.
-    var isIdempotent: Bool
-    var redirectPolicy: RedirectPolicy?
-    var retryPolicy: RetryPolicy?
-    var usesAuthenticator = true
-    var tag: String?
-
-    init(_ path: String = "/x", method: HTTPMethod = .get) {
-        self.path = path
-        self.method = method
-        isIdempotent = method.isIdempotent
-    }
-}
-
 /// A server, and an agent for it that is searched for secrets. At the end it checks that nothing is left of the runs,
 /// and that the agent still works: the invariants of the fault table, for everything that `body` does.
 ///
@@ -156,18 +130,13 @@ final class Gate: Sendable {
     }
 }
 
-/// Sends a request without a response, which times out.
-private struct Silence: Request {
-    var path: String
-    var timeouts: Timeouts?
-}
-
 extension NetworkAgent {
     /// Waits until this much time has passed on the clock of this agent's event loop. A run without a response times
     /// out after it, so all work that the loop had to do meanwhile is done.
     func pass(_ time: Duration, _ server: LoopbackServer, sourceLocation: SourceLocation = #_sourceLocation) async {
         server.script(path: "/silence", uses: 1, [.expectHead, .keepOpen])
-        let silence = Silence(path: server.baseURL + "/silence", timeouts: Timeouts(idle: nil, total: time))
+        var silence = HTTPRequest(.get, server.baseURL + "/silence")
+        silence.timeouts = Timeouts(idle: nil, total: time)
         let error = await result(silence).error
         #expect(error?.code == .timeout(.total), sourceLocation: sourceLocation)
     }
@@ -204,7 +173,7 @@ extension ResponseBody {
 
 extension NetworkAgent {
     /// The error of a stream that does not start.
-    func streamFailure(_ call: Call) async -> RequestError? {
-        await fault { () throws(RequestError) in try await stream(call) }
+    func streamFailure(_ request: some Request) async -> RequestError? {
+        await fault { () throws(RequestError) in try await stream(request) }
     }
 }

@@ -57,7 +57,7 @@ import Testing
         }
         let provider = Provider()
         try await withProxy(.http("127.0.0.1", port: Int(proxy.port)), provider) { agent in
-            var call = Call("http://origin.invalid/x")
+            var call = HTTPRequest(.get, "http://origin.invalid/x")
             let reply = try await agent.result(call, way).get()
             #expect(reply.text == "in")
             #expect(provider.challenges.map(\.challenger) == [.proxy, .server])
@@ -85,7 +85,7 @@ import Testing
         let proxies = ProxyConfiguration.schemes(
             http: .http("127.0.0.1", port: Int(first.port)), https: .http("127.0.0.1", port: Int(second.port)))
         try await withProxy(proxies, provider) { agent in
-            let error = await agent.result(Call("http://origin.invalid/x"), way).error
+            let error = await agent.result(Get("http://origin.invalid/x"), way).error
             #expect(error?.code == .proxy(.authRequired) && error?.redirects.count == 1)
             #expect(provider.challenges.map(\.port) == [Int(first.port), Int(second.port)])
         }
@@ -105,8 +105,7 @@ import Testing
             for body in [.file(file.path), .stream { Pieces(pieces: [Array("abc".utf8)]) }, .multipart(form)]
                 as [RequestBody]
             {
-                var call = Call("http://origin.invalid/x", method: .put)
-                call.body = body
+                let call = HTTPRequest(.put, "http://origin.invalid/x", body: body)
                 let reply = try await agent.result(call, way).get()
                 #expect(reply.text.contains("abc"))
             }

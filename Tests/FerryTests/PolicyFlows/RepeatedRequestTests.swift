@@ -14,8 +14,7 @@ import Testing
         } _: { server, agent in
             server.script(path: "/x", uses: 2, [.expectBody, .close])
             server.script(path: "/x", unwanted(503))
-            var call = Call("/x", method: method)
-            call.body = .string("once")
+            let call = HTTPRequest(method, "/x", body: .string("once"))
             for result in await agent.resultsOfBothWays(call) {
                 let error = try #require(result.error)
                 #expect(error.code == .connectionClosed && error.mayHaveBeenProcessed && error.attempts == 1)
@@ -38,8 +37,7 @@ import Testing
         } _: { server, agent in
             for fault in [[.expectBody, .close], unwanted(503)] as [LoopbackScript] {
                 server.script(path: "/hello", uses: 1, fault)
-                var call = Call("/hello", method: .post)
-                call.body = .string("twice")
+                var call = HTTPRequest(.post, "/hello", body: .string("twice"))
                 switch leave {
                 case .key: call.headers = ["idempotency-key": "1"]
                 case .request: call.isIdempotent = true
@@ -65,8 +63,7 @@ import Testing
                 }
             }
         } _: { _, agent in
-            var call = Call(closed.baseURL + "/x", method: .post)
-            call.body = .string("once")
+            let call = HTTPRequest(.post, closed.baseURL + "/x", body: .string("once"))
             let error = try #require(await agent.result(call).error)
             #expect(error.code == .connect(.refused) && error.attempts == 4 && !error.mayHaveBeenProcessed)
             #expect(tried.value == 3, "the last failure is not asked about")
@@ -86,8 +83,7 @@ import Testing
                 }
             }
         } _: { _, agent in
-            var call = Call(server.baseURL + "/x", method: .post)
-            call.body = .string("once")
+            let call = HTTPRequest(.post, server.baseURL + "/x", body: .string("once"))
             let error = try #require(await agent.result(call, way).error)
             #expect(.connect ~= error && error.attempts == 4)
             #expect(error.mayHaveBeenProcessed)
@@ -115,8 +111,7 @@ import Testing
             for (index, body) in bodies.enumerated() {
                 server.script(path: "/upload", uses: 1, [.expectBody, .close])
                 server.script(path: "/upload", uses: 1, unwanted(503))
-                var call = Call("/upload", method: .put)
-                call.body = body
+                let call = HTTPRequest(.put, "/upload", body: body)
                 let reply = try await agent.result(call, index.isMultiple(of: 2) ? .awaited : .closure).get()
                 #expect(reply.attempts == 3)
                 let sent = server.requests.suffix(3).map(\.body)
@@ -134,8 +129,7 @@ import Testing
                 ([.expectBody, .close], .connectionClosed), (unwanted(503), .invalidStatusCode(503)),
             ] as [(LoopbackScript, RequestError.Code)] {
                 server.script(path: "/upload", uses: 1, fault)
-                var call = Call("/upload", method: .put)
-                call.body = .stream(once: Pieces(pieces: [[1, 2, 3]]))
+                let call = HTTPRequest(.put, "/upload", body: .stream(once: Pieces(pieces: [[1, 2, 3]])))
                 let error = try #require(await agent.result(call).error)
                 #expect(error.code == code && error.attempts == 1)
             }

@@ -151,7 +151,7 @@ import Testing
                 maxAttempts: 3, baseDelay: .seconds(600), maxDelay: .seconds(600), jitter: .none)
         } _: { server, agent in
             server.script(path: "/x", unwanted(503))
-            var call = Call("/x")
+            var call = HTTPRequest(.get, "/x")
             call.deadline = .seconds(60)
             for result in await agent.resultsOfBothWays(call) {
                 #expect(result.error?.code == .invalidStatusCode(503) && result.error?.attempts == 1)
@@ -166,7 +166,7 @@ import Testing
         } _: { server, agent in
             server.script(path: "/x", uses: 1, unwanted(503))
             server.script(path: "/x", [.expectHead, .keepOpen])
-            var call = Call("/x")
+            var call = HTTPRequest(.get, "/x")
             call.deadline = .milliseconds(800)
             let error = try #require(await agent.result(call, way).error)
             #expect(error.code == .timeout(.deadline) && error.attempts == 2 && error.phase == .waitingHead)

@@ -18,7 +18,7 @@ import Testing
                 first.script(
                     path: "/start", uses: 1, unwanted(302, "Location: \(target)?\(Canary.query)\r\n"))
                 if way == .awaited { first.script(path: "/close", uses: 2, unwanted(503)) }
-                var call = Call("/start")
+                var call = HTTPRequest(.get, "/start")
                 call.headers = ["Authorization": Canary.authorization]
                 let reply = try await agent.result(call, way).get()
                 #expect(reply.attempts == 4 && reply.redirects.count == 1 && reply.text == "Hello, ferry")

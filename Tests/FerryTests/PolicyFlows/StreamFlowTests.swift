@@ -13,7 +13,7 @@ import Testing
     func cancelledReader() async throws {
         try await withFlow { server, agent in
             server.script(path: "/x", [.send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .keepOpen])
-            let response = try await agent.stream(Call("/x"))
+            let response = try await agent.stream(Get())
             let first = Gate()
             let reader = Task { () -> (Int, RequestError?) in
                 var bytes = 0
@@ -39,14 +39,14 @@ import Testing
     func cancelledBeforeHead() async throws {
         try await withFlow { server, agent in
             server.script(path: "/x", [.mark("asked"), .keepOpen])
-            let task = Task { await agent.streamFailure(Call("/x")) }
+            let task = Task { await agent.streamFailure(Get()) }
             try await server.waitForMark("asked")
             task.cancel()
             #expect(await task.value?.code == .cancelled)
             try await server.waitForOpenConnections(atMost: 0)
             let late = Task {
                 while !Task.isCancelled { await Task.yield() }
-                return await agent.streamFailure(Call("/hello"))
+                return await agent.streamFailure(Get("/hello"))
             }
             late.cancel()
             #expect(await late.value?.code == .cancelled)
@@ -60,7 +60,7 @@ import Testing
             server.script(path: "/start", unwanted(302, "Location: /x\r\n"))
             server.script(path: "/x", [.send(head("404 X", "Content-Length: 100\r\n") + "abc"), .keepOpen])
             let refused = Gate()
-            var call = Call("/start")
+            var call = HTTPRequest(.get, "/start")
             call.statusValidation = .custom { _ in
                 refused.open()
                 return false
@@ -105,7 +105,7 @@ import Testing
             try await withFlow { server, agent in
                 server.script(path: "/x", LoopbackScript(steps))
                 var bytes = 0
-                let found = try await agent.stream(Call("/x")).body.failure(into: &bytes)
+                let found = try await agent.stream(Get()).body.failure(into: &bytes)
                 let error = try #require(found)
                 #expect(code ~= error && error.phase == .body && error.mayHaveBeenProcessed, "\(error)")
                 #expect(bytes == 100_000 && error.attempts == 1)
@@ -118,7 +118,7 @@ import Testing
     func cutGzip() async throws {
         try await withFlow { server, agent in
             var bytes = 0
-            let response = try await agent.stream(Call("/gzip/4000000?cut=1"))
+            let response = try await agent.stream(Get("/gzip/4000000?cut=1"))
             let end = await response.body.failure(into: &bytes)
             #expect(end?.code == .contentDecoding(.truncated))
         }
@@ -128,7 +128,7 @@ import Testing
     func gzip() async throws {
         try await withFlow { server, agent in
             var whole: [UInt8] = []
-            for try await piece in try await agent.stream(Call("/gzip/300000")).body { whole += piece }
+            for try await piece in try await agent.stream(Get("/gzip/300000")).body { whole += piece }
             #expect(whole == LoopbackServer.pattern(0..<300_000))
         }
     }
@@ -137,7 +137,7 @@ import Testing
     func endedFromOutside(byDeadline: Bool) async throws {
         try await withFlow { server, agent in
             server.script(path: "/x", [.send(head("200 OK", "Content-Length: 100\r\n") + "abc"), .keepOpen])
-            var call = Call("/x")
+            var call = HTTPRequest(.get, "/x")
             if byDeadline { call.deadline = .milliseconds(800) }
             let response = try await agent.stream(call)
             let reader = Task {
@@ -155,10 +155,10 @@ import Testing
             $0.limits.maxBodyBytes = 1000
         } _: { server, agent in
             var bytes = 0
-            let end = try await agent.stream(Call("/chunked/5000")).body.failure(into: &bytes)
+            let end = try await agent.stream(Get("/chunked/5000")).body.failure(into: &bytes)
             #expect(end == nil)
             #expect(bytes == 5000)
-            var call = Call("/chunked/50000")
+            var call = HTTPRequest(.get, "/chunked/50000")
             call.maxBodyBytes = 10_000
             bytes = 0
             let bounded = try await agent.stream(call).body.failure(into: &bytes)
@@ -172,10 +172,10 @@ import Testing
     @Test("Collecting takes bytes up to the limit, exactly", arguments: [0, 1, 70_000])
     func collect(size: Int) async throws {
         try await withFlow { server, agent in
-            let all = try await agent.stream(Call("/bytes/\(size)")).body.collect(upTo: size)
+            let all = try await agent.stream(Get("/bytes/\(size)")).body.collect(upTo: size)
             #expect(Array(all) == LoopbackServer.pattern(0..<size))
             if size == 0 { return }
-            let body = try await agent.stream(Call("/bytes/\(size)")).body
+            let body = try await agent.stream(Get("/bytes/\(size)")).body
             let error = await fault { () throws(RequestError) in try await body.collect(upTo: size - 1) }
             #expect(error?.code == .responseTooLarge)
         }
@@ -184,7 +184,7 @@ import Testing
     @Test("Collecting takes the rest after a partial read")
     func collectRest() async throws {
         try await withFlow { server, agent in
-            let response = try await agent.stream(Call("/bytes/300000"))
+            let response = try await agent.stream(Get("/bytes/300000"))
             var iterator = response.body.makeAsyncIterator()
             var all = Array(try await iterator.next() ?? Data())
             all += Array(try await response.body.collect(upTo: 300_000))
@@ -206,7 +206,7 @@ import Testing
             server.handle("/start") { _ in
                 LoopbackResponse(status: 302, headers: ["Location": "/data"], text: "elsewhere")
             }
-            let response = try await agent.stream(Call("/start"))
+            let response = try await agent.stream(Get("/start"))
             #expect(response.status == 200 && response.attempts == 4 && response.redirects.count == 1)
             #expect(try await response.body.collect(upTo: 100) == Data("data ".utf8))
             #expect(server.requests.map(\.path) == ["/start", "/start", "/data", "/token", "/data"])
@@ -220,10 +220,10 @@ import Testing
     func refusal() async throws {
         try await withFlow { server, agent in
             server.handle("/x") { _ in LoopbackResponse(status: 401, text: Canary.body) }
-            let error = try await #require(agent.streamFailure(Call("/x")))
+            let error = try await #require(agent.streamFailure(Get()))
             #expect(error.code == .invalidStatusCode(401) && error.response?.body == Array(Canary.body.utf8))
             server.script(path: "/loop", [.send(head("302 X", "Location: /loop\r\nContent-Length: 0\r\n")), .serve])
-            #expect(await agent.streamFailure(Call("/loop"))?.code == .tooManyRedirects)
+            #expect(await agent.streamFailure(Get("/loop"))?.code == .tooManyRedirects)
         }
     }
 
@@ -235,7 +235,7 @@ import Testing
             server.script(path: "/x", uses: 2, [.expectHead, .close])
             server.script(path: "/x", [.send(head("200 OK", "Content-Length: 10\r\n") + "abc"), .close])
             var bytes = 0
-            let found = try await agent.stream(Call("/x")).body.failure(into: &bytes)
+            let found = try await agent.stream(Get()).body.failure(into: &bytes)
             let error = try #require(found)
             #expect(bytes == 3 && error.attempts == 3)
             #expect(error.code == .incompleteBody(expected: 10, got: 3), "a body half read is not asked for again")

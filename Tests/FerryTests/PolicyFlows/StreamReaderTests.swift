@@ -22,7 +22,7 @@ import Testing
                 try await server.waitForMark("sent")
                 isSent.withLock { $0 = true }
             }
-            let response = try await agent.stream(Call("/big"))
+            let response = try await agent.stream(Get("/big"))
             // Event loop and server work meanwhile, on the same threads.
             for _ in 0..<100 { #expect(try await agent.send(Get("/bytes/100000")).status == 200) }
             #expect(!isSent.withLock { $0 })
@@ -42,8 +42,8 @@ import Testing
             let size = 1_000_000_000
             // Memory that is allocated once.
             var warm = 0
-            _ = try await agent.stream(Call("/bytes/20000000")).body.failure(into: &warm)
-            var call = Call("/bytes/\(size)")
+            _ = try await agent.stream(Get("/bytes/20000000")).body.failure(into: &warm)
+            var call = HTTPRequest(.get, "/bytes/\(size)")
             // A reader that makes the server wait does not make it idle.
             call.deadline = .seconds(100)
             let start = residentBytes()
@@ -74,7 +74,7 @@ import Testing
         try await withFlow {
             $0.timeouts = Timeouts(idle: .milliseconds(500))
         } _: { server, agent in
-            let response = try await agent.stream(Call("/bytes/30000000"))
+            let response = try await agent.stream(Get("/bytes/30000000"))
             var iterator = response.body.makeAsyncIterator()
             var bytes = try await iterator.next()?.count ?? 0
             await agent.pass(.milliseconds(1500), server)
@@ -99,7 +99,7 @@ import Testing
                 try await server.waitForMark("sent")
                 isSent.withLock { $0 = true }
             }
-            let response = try await agent.stream(Call("/big"))
+            let response = try await agent.stream(Get("/big"))
             var iterator = response.body.makeAsyncIterator()
             var bytes = try await iterator.next()?.count ?? 0
             let (start, warm) = (ContinuousClock.now, residentBytes())
@@ -139,7 +139,7 @@ import Testing
     @Test("R74: so is the short rest of a long body")
     func shortEndKeepsTheConnection() async throws {
         try await withFlow { server, agent in
-            let response = try await agent.stream(Call("/bytes/1000000"))
+            let response = try await agent.stream(Get("/bytes/1000000"))
             var iterator: ResponseBody.Iterator? = response.body.makeAsyncIterator()
             var bytes = 0
             while bytes < 950_000 { bytes += try await iterator?.next()?.count ?? 0 }
@@ -175,7 +175,7 @@ import Testing
     }
 
     private func leave(_ agent: NetworkAgent, _ path: String, after reads: Int) async throws {
-        let response = try await agent.stream(Call(path))
+        let response = try await agent.stream(Get(path))
         var left = reads
         if left == 0 { return }
         for try await _ in response.body {

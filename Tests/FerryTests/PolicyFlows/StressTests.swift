@@ -108,7 +108,7 @@ import Testing
     private func play(
         _ one: (path: String, yields: Int, kind: Int), _ index: Int, _ agent: NetworkAgent, _ count: Count
     ) async {
-        let call = Call(one.path)
+        let call = Get(one.path)
         switch one.kind {
         case 0, 1:
             let task = Task {

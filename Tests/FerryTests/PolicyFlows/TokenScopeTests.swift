@@ -17,7 +17,7 @@ import Testing
             server.script(
                 path: "/start",
                 [.send(head("307 X", "Location: \(second.baseURL)/there\r\nContent-Length: 0\r\n")), .serve])
-            for result in await agent.resultsOfBothWays(Call("/start")) {
+            for result in await agent.resultsOfBothWays(Get("/start")) {
                 #expect(result.error?.code == .invalidStatusCode(401))
             }
             #expect(second.requestCount == 2 && tokens.count("/token") == 0)
@@ -34,14 +34,14 @@ import Testing
             $0.cdnURL = "http://cdn.invalid"
         } _: { server, agent in
             let tokens = TokenServer(on: server)
-            let error = await agent.result(Call(foreign.baseURL + "/there"), way).error
+            let error = await agent.result(Get(foreign.baseURL + "/there"), way).error
             #expect(error?.code == .invalidStatusCode(401) && error?.attempts == 1)
             let complete = Whole(prebuiltRequest: OutgoingRequest(url: foreign.baseURL + "/there"))
             #expect(await agent.result(complete, way).error?.attempts == 1)
             #expect(foreign.requestCount == 2 && tokens.count("/token") == 0)
             for sent in foreign.requests { expectNoSecret(in: sent) }
             // The base URL, written in full, is not a foreign server.
-            let reply = try await agent.result(Call(server.baseURL + "/data"), way).get()
+            let reply = try await agent.result(Get(server.baseURL + "/data"), way).get()
             #expect(reply.text == "data ")
             #expect(tokens.issued == 1)
         }
@@ -63,12 +63,12 @@ import Testing
             ]
         } _: { server, agent in
             let tokens = TokenServer(on: server)
-            for result in await agent.resultsOfBothWays(Call("/data")) {
+            for result in await agent.resultsOfBothWays(Get("/data")) {
                 #expect(result.error?.code == .invalidStatusCode(401) && result.error?.attempts == 1)
             }
             #expect(mirror.requestCount == 2 && tokens.count("/token") == 0)
             for sent in mirror.requests { expectNoSecret(in: sent) }
-            var home = Call(mirror.baseURL + "/data")
+            var home = HTTPRequest(.get, mirror.baseURL + "/data")
             home.tag = "home"
             let reply = try await agent.send(home)
             #expect(reply.text == "data ")
@@ -157,7 +157,7 @@ import Testing
                     ? LoopbackResponse(status: 307, headers: ["Location": second.baseURL + "/hello"])
                     : LoopbackResponse(status: 401)
             }
-            let reply = try await agent.send(Call("/start"))
+            let reply = try await agent.send(Get("/start"))
             #expect(reply.text == "Hello, ferry" && reply.redirects.count == 2 && reply.attempts == 4)
             #expect(tokens.issued == 1)
             for sent in second.requests { expectNoSecret(in: sent) }
@@ -183,8 +183,8 @@ import Testing
             }
             server.handle("/near") { _ in LoopbackResponse(status: status, headers: ["Location": "/end"]) }
             server.handle("/end") { LoopbackResponse(text: $0.text) }
-            var call = Call("/start", method: .post)
-            call.body = .string("a=1", contentType: "application/x-www-form-urlencoded")
+            var call = HTTPRequest(
+                .post, "/start", body: .string("a=1", contentType: "application/x-www-form-urlencoded"))
             for result in await agent.resultsOfBothWays(call) {
                 #expect(result.error?.code == (status == 303 ? nil : .redirectForbidden(.policy)))
             }
@@ -203,7 +203,7 @@ import Testing
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
             let tokens = TokenServer(on: server)
-            var call = Call("/data")
+            var call = HTTPRequest(.get, "/data")
             call.usesAuthenticator = false
             for result in await agent.resultsOfBothWays(call) {
                 #expect(result.error?.code == .invalidStatusCode(401) && result.error?.attempts == 1)
@@ -221,7 +221,7 @@ import Testing
             $0.authenticator = Session(token: TokenServer.expired, refusal: status)
         } _: { server, agent in
             let tokens = TokenServer(on: server, status: status)
-            var call = Call("/data")
+            var call = HTTPRequest(.get, "/data")
             call.statusValidation = .any
             if status == 200 {
                 // An authenticator that takes every response for a refusal gets the second one.
@@ -232,7 +232,7 @@ import Testing
             }
             #expect(tokens.issued == 1)
             server.handle("/other") { _ in LoopbackResponse(status: 401) }
-            #expect(await agent.result(Call("/other")).error?.attempts == 1)
+            #expect(await agent.result(Get("/other")).error?.attempts == 1)
         }
     }
 
@@ -247,14 +247,12 @@ import Testing
                 as [RequestBody]
             {
                 tokens.expire()
-                var call = Call("/data", method: .post)
-                call.body = body
+                let call = HTTPRequest(.post, "/data", body: body)
                 #expect(try await agent.send(call).text == "data abc")
             }
             tokens.expire()
             let issued = tokens.issued
-            var call = Call("/data", method: .post)
-            call.body = .stream(once: Pieces(pieces: [Array("abc".utf8)]))
+            let call = HTTPRequest(.post, "/data", body: .stream(once: Pieces(pieces: [Array("abc".utf8)])))
             #expect(await agent.result(call).error?.code == .invalidStatusCode(401))
             #expect(
                 await eventually { tokens.issued == issued + 1 },
@@ -274,8 +272,7 @@ import Testing
             }
         } _: { server, agent in
             server.handle("/body") { LoopbackResponse(text: $0.text) }
-            var call = Call("/body", method: .post)
-            call.body = .stream(once: Pieces(pieces: [Array("abc".utf8)]))
+            let call = HTTPRequest(.post, "/body", body: .stream(once: Pieces(pieces: [Array("abc".utf8)])))
             let reply = try await agent.result(call, way).get()
             #expect(reply.text == "abc")
         }
@@ -293,7 +290,7 @@ import Testing
                 tokens.expire()
                 let unavailable: LoopbackScript = [.send(head("503 X", "Content-Length: 0\r\n")), .serve]
                 server.script(path: "/data", uses: 1, unavailable)
-                let reply = try await agent.result(Call("/start"), way).get()
+                let reply = try await agent.result(Get("/start"), way).get()
                 #expect(reply.attempts == 4 && reply.redirects.count == 1 && reply.status == 200)
             }
             #expect(tokens.issued == 2)
@@ -307,9 +304,9 @@ import Testing
             $0.authenticator = Session(before: { old in seen.withLock { $0.append(old) } })
         } _: { server, agent in
             let tokens = TokenServer(on: server)
-            try await agent.send(Call("/data"))
+            try await agent.send(Get("/data"))
             tokens.expire()
-            try await agent.send(Call("/data"))
+            try await agent.send(Get("/data"))
         }
         #expect(seen.withLock { $0 } == [nil, TokenServer.token(1)])
     }

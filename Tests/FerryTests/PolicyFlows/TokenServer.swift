@@ -96,13 +96,8 @@ struct Session: Authenticator {
 
     func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
         try await before(old)
-        return try await agent.send(Fetch(path: path)).value
+        return try await agent.get(path, as: String.self)
     }
 
     func isRefused(_ response: Response) -> Bool { response.status == refusal }
-
-    private struct Fetch: Request {
-        typealias Value = String
-        let path: String
-    }
 }

@@ -161,7 +161,7 @@ struct Intercept: RequestInterceptor {
             return location.map { .redirect(to: $0) } ?? .response(status: status)
         }
         let agent = agent([interceptor], stub)
-        var request = Full(path: "/0")
+        var request = HTTPRequest(.get, "/0")
         request.statusValidation = .any
         let metrics = try await agent.send(request).metrics
         #expect(metrics.attempts == attempts && metrics.redirects == places.count - 1)
@@ -210,6 +210,6 @@ struct Intercept: RequestInterceptor {
     @Test func largeBodiesComeWhole() async throws {
         let bytes = (0..<300_000).map { UInt8(truncatingIfNeeded: $0) }
         let agent = agent([Intercept { _, _ in InterceptedResponse(body: Data(bytes)) }])
-        #expect(try await agent.send(AsBytes()).value == bytes)
+        #expect(try await agent.send(Get()).bytes == bytes)
     }
 }

@@ -62,18 +62,16 @@ import Testing
         #expect(stub.requests.count == 11)
     }
 
-    private struct Policed: Request {
-        var path = "/x"
-        let redirectPolicy: RedirectPolicy?
-        var statusValidation: StatusValidation? { .any }
-    }
-
     @Test func theRequestsPolicyWins() async throws {
         let (agent, stub) = agent([.redirect(to: "/b")])
-        #expect(try await agent.send(Policed(redirectPolicy: RedirectPolicy.none)).status == 302)
+        var request = HTTPRequest(.get, "/x")
+        request.statusValidation = .any
+        request.redirectPolicy = RedirectPolicy.none
+        #expect(try await agent.send(request).status == 302)
         #expect(stub.requests.count == 1)
         let (lenient, other) = self.agent([.redirect(to: "/b"), .response()]) { $0.redirectPolicy = .none }
-        #expect(try await lenient.send(Policed(redirectPolicy: .follow())).status == 200)
+        request.redirectPolicy = .follow()
+        #expect(try await lenient.send(request).status == 200)
         #expect(other.requests.count == 2)
     }
 
@@ -101,7 +99,9 @@ import Testing
             $0.headers = ["X-Api-Key": "canary"]
             $0.sensitiveHeaders = ["x-api-key"]
         }
-        try await agent.send(Policed(redirectPolicy: .follow(upTo: 1)))
+        var request = HTTPRequest(.get, "/x")
+        request.redirectPolicy = .follow(upTo: 1)
+        try await agent.send(request)
         #expect(stub.requests.map(\.headers.count) == [1, 0])
     }
 
@@ -151,13 +151,11 @@ import Testing
     }
 
     @Test func timeoutsAndPriorityHoldOnTheWay() async throws {
-        struct Timed: Request {
-            var path: String { "/x" }
-            var timeouts: Timeouts? { Timeouts(connect: .seconds(1), idle: .seconds(2)) }
-            var priority: RequestPriority { .low }
-        }
+        var request = HTTPRequest(.get, "/x")
+        request.timeouts = Timeouts(connect: .seconds(1), idle: .seconds(2))
+        request.priority = .low
         let (agent, stub) = agent([.redirect(to: "/y"), .response()])
-        try await agent.send(Timed())
+        try await agent.send(request)
         #expect(stub.requests[1].timeouts.connect == 1000 && stub.requests[1].timeouts.idle == 2000)
         #expect(stub.requests[1].priority == .low)
     }

@@ -19,13 +19,12 @@ import Testing
         func filter(_ path: String, of request: any Request) -> String { "/\(request.tag ?? "none")\(path)" }
     }
 
-    private struct Page: Request {
-        var path = "/x"
-        var baseURL: String?
-        var cdnURL: String?
-        var usesCDN = false
-        var tag: String?
-        var arguments = Arguments()
+    private func page(
+        _ path: String = "/x", baseURL: String? = nil, cdnURL: String? = nil, usesCDN: Bool = false
+    ) -> HTTPRequest<Response> {
+        var page = HTTPRequest(.get, path)
+        (page.baseURL, page.cdnURL, page.usesCDN) = (baseURL, cdnURL, usesCDN)
+        return page
     }
 
     private func configuration(_ filters: [any URLFilter] = []) -> NetworkConfiguration {
@@ -35,13 +34,13 @@ import Testing
         return configuration
     }
 
-    private func url(of page: Page, _ configuration: NetworkConfiguration) async throws -> String {
+    private func url(of page: some Request, _ configuration: NetworkConfiguration) async throws -> String {
         let stub = StubTransport(always: .response())
         try await NetworkAgent(configuration: configuration, stub: stub).send(page)
         return try #require(stub.requests.first).url
     }
 
-    private func refusal(of page: Page, _ configuration: NetworkConfiguration) async -> RequestError? {
+    private func refusal(of page: some Request, _ configuration: NetworkConfiguration) async -> RequestError? {
         let stub = StubTransport(always: .response())
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         defer { #expect(stub.requests.isEmpty) }
@@ -53,7 +52,7 @@ import Testing
 
     @Test func filtersRunInTheirOrderOnOneAnothersOutput() async throws {
         let configuration = configuration([Append(text: "/a"), Tagged(), Append(text: "/b")])
-        #expect(try await url(of: Page(tag: "t"), configuration) == "http://base/v1/t/x/a/b")
+        #expect(try await url(of: Get(tag: "t"), configuration) == "http://base/v1/t/x/a/b")
     }
 
     @Test func filtersSeeThePathAloneAndNotTheBase() async throws {
@@ -66,64 +65,64 @@ import Testing
             }
         }
         let configuration = configuration([Look { path in seen.withLock { $0.append(path) } }])
-        _ = try await url(of: Page(path: "/x?a=1", arguments: ["b": 2]), configuration)
-        _ = try await url(of: Page(path: "", usesCDN: true), configuration)
+        _ = try await url(of: Full(path: "/x?a=1", arguments: ["b": 2]), configuration)
+        _ = try await url(of: page("", usesCDN: true), configuration)
         #expect(seen.withLock { $0 } == ["/x?a=1", ""])
     }
 
     @Test func absoluteURLsPassNoFilter() async throws {
         let configuration = configuration([ArgumentsFilter(["secret": "canary"])])
-        #expect(try await url(of: Page(path: "http://other/x"), configuration) == "http://other/x")
-        #expect(try await url(of: Page(path: "HTTPS://other/x", usesCDN: true), configuration) == "HTTPS://other/x")
+        #expect(try await url(of: Get("http://other/x"), configuration) == "http://other/x")
+        #expect(try await url(of: page("HTTPS://other/x", usesCDN: true), configuration) == "HTTPS://other/x")
     }
 
     @Test(arguments: ["http://evil/x", "https://evil", "//evil/x", "http:evil", "ftp://evil/x"])
     func whatAFilterMakesStaysBelowTheBase(_ made: String) async throws {
-        let url = try await url(of: Page(), configuration([Replace(text: made)]))
+        let url = try await url(of: Get(), configuration([Replace(text: made)]))
         #expect(url.hasPrefix("http://base/v1/"))
     }
 
     @Test func aFilterMayClimbNoHigherThanTheBase() async throws {
-        #expect(try await url(of: Page(), configuration([Replace(text: "../../x")])) == "http://base/v1/x")
+        #expect(try await url(of: Get(), configuration([Replace(text: "../../x")])) == "http://base/v1/x")
     }
 
     @Test func whatAFilterMakesMustBeAPath() async {
-        #expect(await refusal(of: Page(), configuration([Replace(text: "a\r\nb")]))?.code == .invalidURL)
+        #expect(await refusal(of: Get(), configuration([Replace(text: "a\r\nb")]))?.code == .invalidURL)
     }
 
     @Test func filteredArgumentsStandBeforeTheFragmentAndTheRequestsOwn() async throws {
         let configuration = configuration([ArgumentsFilter(["v": "1 2", "k": ["a"]])])
         let query = "k%5B%5D=a&v=1%202"
-        #expect(try await url(of: Page(), configuration) == "http://base/v1/x?\(query)")
-        #expect(try await url(of: Page(path: "/x?q=0"), configuration) == "http://base/v1/x?q=0&\(query)")
-        #expect(try await url(of: Page(path: "/x#f?g"), configuration) == "http://base/v1/x?\(query)#f?g")
-        #expect(try await url(of: Page(path: ""), configuration) == "http://base/v1?\(query)")
-        #expect(try await url(of: Page(arguments: ["a": 1]), configuration) == "http://base/v1/x?\(query)&a=1")
-        #expect(try await url(of: Page(), self.configuration([ArgumentsFilter([:])])) == "http://base/v1/x")
+        #expect(try await url(of: Get(), configuration) == "http://base/v1/x?\(query)")
+        #expect(try await url(of: Get("/x?q=0"), configuration) == "http://base/v1/x?q=0&\(query)")
+        #expect(try await url(of: Get("/x#f?g"), configuration) == "http://base/v1/x?\(query)#f?g")
+        #expect(try await url(of: Get(""), configuration) == "http://base/v1?\(query)")
+        #expect(try await url(of: Full(arguments: ["a": 1]), configuration) == "http://base/v1/x?\(query)&a=1")
+        #expect(try await url(of: Get(), self.configuration([ArgumentsFilter([:])])) == "http://base/v1/x")
     }
 
     // MARK: CDN
 
     @Test func theCDNTakesTheBasesPlace() async throws {
-        #expect(try await url(of: Page(usesCDN: true), configuration()) == "http://cdn/files/x")
-        #expect(try await url(of: Page(cdnURL: "http://own", usesCDN: true), configuration()) == "http://own/x")
+        #expect(try await url(of: page(usesCDN: true), configuration()) == "http://cdn/files/x")
+        #expect(try await url(of: page(cdnURL: "http://own", usesCDN: true), configuration()) == "http://own/x")
         #expect(
-            try await url(of: Page(baseURL: "http://own", usesCDN: true), configuration()) == "http://cdn/files/x")
-        #expect(try await url(of: Page(baseURL: "http://own", cdnURL: "http://c"), configuration()) == "http://own/x")
-        #expect(try await url(of: Page(path: "http://other/x", usesCDN: true), configuration()) == "http://other/x")
+            try await url(of: page(baseURL: "http://own", usesCDN: true), configuration()) == "http://cdn/files/x")
+        #expect(try await url(of: page(baseURL: "http://own", cdnURL: "http://c"), configuration()) == "http://own/x")
+        #expect(try await url(of: page("http://other/x", usesCDN: true), configuration()) == "http://other/x")
     }
 
     @Test func aMissingCDNIsInvalid() async {
         var configuration = configuration()
         configuration.cdnURL = nil
-        #expect(await refusal(of: Page(usesCDN: true), configuration)?.code == .invalidURL)
+        #expect(await refusal(of: page(usesCDN: true), configuration)?.code == .invalidURL)
         configuration.cdnURL = ""
-        #expect(await refusal(of: Page(usesCDN: true), configuration)?.code == .invalidURL)
+        #expect(await refusal(of: page(usesCDN: true), configuration)?.code == .invalidURL)
         configuration.cdnURL = "http://c d"
-        let broken = await refusal(of: Page(usesCDN: true), configuration)
+        let broken = await refusal(of: page(usesCDN: true), configuration)
         #expect(broken?.code == .invalidURL)
         #expect(broken?.url == "http://c d")
-        #expect(await refusal(of: Page(cdnURL: "ftp://c", usesCDN: true), configuration)?.code == .unsupportedScheme)
+        #expect(await refusal(of: page(cdnURL: "ftp://c", usesCDN: true), configuration)?.code == .unsupportedScheme)
     }
 
     // MARK: Updates
@@ -132,18 +131,18 @@ import Testing
         let stub = StubTransport(always: .response())
         let agent = NetworkAgent(configuration: configuration(), stub: stub)
         #expect(agent.baseURL == "http://base/v1" && agent.cdnURL == "http://cdn/files" && agent.urlFilters.isEmpty)
-        try await agent.send(Page())
+        try await agent.send(Get())
         agent.baseURL = "http://other"
-        try await agent.send(Page())
+        try await agent.send(Get())
         agent.cdnURL = "http://other-cdn"
-        try await agent.send(Page(usesCDN: true))
+        try await agent.send(page(usesCDN: true))
         agent.urlFilters = [Append(text: "/a")]
-        try await agent.send(Page())
+        try await agent.send(Get())
         agent.urlFilters.append(Append(text: "/b"))
-        try await agent.send(Page())
+        try await agent.send(Get())
         #expect(agent.urlFilters.count == 2)
         agent.baseURL = nil
-        #expect(await code { () throws(RequestError) in try await agent.send(Page()) } == .unsupportedScheme)
+        #expect(await code { () throws(RequestError) in try await agent.send(Get()) } == .unsupportedScheme)
         #expect(
             stub.requests.map(\.url) == [
                 "http://base/v1/x", "http://other/x", "http://other-cdn/x", "http://other/x/a", "http://other/x/a/b",
@@ -156,10 +155,10 @@ import Testing
             request.number == 1 ? .hold : .response()
         }
         let agent = NetworkAgent(configuration: configuration(), stub: stub)
-        let first = Task { try await agent.send(Page()).url }
+        let first = Task { try await agent.send(Get()).url }
         await stub.waitForHeld(1)
         agent.baseURL = "http://other"
-        try await agent.send(Page())
+        try await agent.send(Get())
         stub.answer(stub.requests[0], with: .response(status: 302, headers: ["Location": "y"]))
         #expect(try await first.value == "http://base/v1/y")
         #expect(stub.requests.map(\.url) == ["http://base/v1/x", "http://other/x", "http://base/v1/y"])
@@ -172,7 +171,7 @@ import Testing
         configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let outcome = Outcome<Response>()
-        agent.start(Page(tag: "t"), completion: outcome.take)
+        agent.start(Get(tag: "t"), completion: outcome.take)
         await stub.waitForHeld(1)
         agent.updateServers { servers in
             servers.baseURL = "http://other"
@@ -192,7 +191,7 @@ import Testing
                     case 0: agent.baseURL = "http://base\(number)"
                     case 1: agent.cdnURL = "http://cdn\(number)"
                     case 2: agent.updateServers { $0.urlFilters.append(Append(text: "/\(number)")) }
-                    default: _ = try? await agent.send(Page())
+                    default: _ = try? await agent.send(Get())
                     }
                 }
             }
@@ -214,7 +213,7 @@ import Testing
                         servers.urlFilters = [Append(text: "/\(number)")]
                     }
                 }
-                group.addTask { for _ in 0..<4 { _ = try? await agent.send(Page()) } }
+                group.addTask { for _ in 0..<4 { _ = try? await agent.send(Get()) } }
             }
         }
         #expect(stub.requests.count == 200)
@@ -228,7 +227,7 @@ import Testing
 
     private func headers(for path: String, _ configuration: NetworkConfiguration) async throws -> Headers {
         let stub = StubTransport(always: .response())
-        try await NetworkAgent(configuration: configuration, stub: stub).send(Page(path: path))
+        try await NetworkAgent(configuration: configuration, stub: stub).send(Get(path))
         return try #require(stub.requests.first).headers
     }
 
@@ -267,9 +266,9 @@ import Testing
         let stub = StubTransport(always: .response())
         let agent = NetworkAgent(configuration: secretive, stub: stub)
         agent.baseURL = "http://staging"
-        try await agent.send(Page())
-        try await agent.send(Page(path: "http://staging/x"))
-        try await agent.send(Page(path: "http://base/x"))
+        try await agent.send(Get())
+        try await agent.send(Get("http://staging/x"))
+        try await agent.send(Get("http://base/x"))
         #expect(stub.requests.map(\.headers.count) == [5, 5, 1])
     }
 }

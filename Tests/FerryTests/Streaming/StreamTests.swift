@@ -74,13 +74,6 @@ import Testing
         await agent.shutdown()
     }
 
-    private struct Typed: Request {
-        var method = HTTPMethod.get
-        var path: String { "/typed" }
-        var acceptedContentTypes: [String]? { ["text/csv"] }
-        var statusValidation: StatusValidation? { .any }
-    }
-
     @Test(arguments: [
         (HTTPMethod.get, "204 No Content", "", true), (.get, "304 Not Modified", "Content-Length: 9\r\n", true),
         (.get, "200 OK", "Content-Length: 0\r\n", true), (.get, "200 OK", "Content-Length: 3\r\n\r\nabc", false),
@@ -93,9 +86,12 @@ import Testing
         let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
         let answer = "HTTP/1.1 \(status)\r\n" + rest + (rest.hasSuffix("abc") ? "" : "\r\n")
         server.script(path: "/typed", [.expectHead, .send(answer), .serve])
-        let whole = await fault { try await agent.send(Typed(method: method)) }
+        var request = HTTPRequest(method, "/typed")
+        request.acceptedContentTypes = ["text/csv"]
+        request.statusValidation = .any
+        let whole = await fault { try await agent.send(request) }
         #expect((whole == nil) == isAccepted)
-        let streamed = await fault { try await agent.stream(Typed(method: method)).body.collect(upTo: 9) }
+        let streamed = await fault { try await agent.stream(request).body.collect(upTo: 9) }
         #expect(streamed == whole && (isAccepted || streamed == .invalidContentType))
         await agent.shutdown()
     }

@@ -20,7 +20,7 @@ struct FaultBaseline {
             configuration.cache = cache.configuration
             let agent = NetworkAgent(configuration: configuration)
             for play in FaultSetup().plays {
-                var probe = Probe(path: "\(server.baseURL)/bytes/100000")
+                var probe = HTTPRequest.probe("\(server.baseURL)/bytes/100000")
                 if play.isKept { probe.cachePolicy = FaultCache.policy }
                 _ = try? await agent.outcome(of: probe, play)
             }

@@ -23,7 +23,7 @@ final class FaultCache: Sendable {
     /// I3: a failed run has stored nothing, and a response that should be stored is. `keeps` is `nil` if either is
     /// right. To be called while the agent still exists.
     func expectNoPart(
-        _ outcome: FaultOutcome, of probe: Probe, _ play: Play, keeps: Bool?, _ agent: NetworkAgent,
+        _ outcome: FaultOutcome, of probe: HTTPRequest<Response>, _ play: Play, keeps: Bool?, _ agent: NetworkAgent,
         _ sourceLocation: SourceLocation
     ) async {
         // Streams and downloads are never stored, nor are requests without a policy: the cache was not opened.

@@ -6,7 +6,7 @@ import Foundation
 struct FaultSetup {
     var server = LoopbackServer.Options()
     var configuration = NetworkConfiguration()
-    var probe = Probe()
+    var probe = HTTPRequest.probe()
     /// The request to the server.
     var path = "/fault"
     /// The text before the secret in the query.

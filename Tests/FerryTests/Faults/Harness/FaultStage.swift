@@ -20,7 +20,7 @@ final class FaultStage {
     }
 
     /// The requested target, including secrets.
-    private func made(for play: Play) -> Probe {
+    private func made(for play: Play) -> HTTPRequest<Response> {
         var probe = setup.probe
         // Streams and downloads ignore it.
         if play.isKept || play.form != .buffered { probe.cachePolicy = FaultCache.policy }

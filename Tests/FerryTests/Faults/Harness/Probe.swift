@@ -16,32 +16,17 @@ enum Canary {
     static let words = ["canary", "Y2FuYXJ5"]
 }
 
-/// The request of a case: secrets in its header fields, its user and its query.
-struct Probe: Request {
-    var path: String
-    var method: HTTPMethod {
-        didSet { isIdempotent = method.isIdempotent }
-    }
-    var headers: Headers = [
-        "Authorization": Canary.authorization, "Cookie": Canary.cookie, "Proxy-Authorization": Canary.proxy,
-    ]
-    var body: RequestBody?
-    var timeouts: Timeouts?
-    var deadline: Duration?
-    var maxBodyBytes: Int?
-    var statusValidation: StatusValidation?
-    var authorization: Authorization?
-    var redirectPolicy: RedirectPolicy?
-    var retryPolicy: RetryPolicy?
-    var addressPolicy: AddressPolicy?
-    var cachePolicy = CachePolicy.none
-    /// Determined by the method, unless it is set.
-    var isIdempotent: Bool
+extension Request where Self == HTTPRequest<Response> {
+    /// The request of a case: secrets in its header fields, its user and its query.
+    static func probe(_ path: String = "") -> Self { probe(.get, path) }
 
-    init(path: String = "", method: HTTPMethod = .get) {
-        self.path = path
-        self.method = method
-        isIdempotent = method.isIdempotent
+    static func probe(_ method: HTTPMethod, _ path: String = "") -> Self {
+        var probe = HTTPRequest(method, path)
+        probe.headers = [
+            "Authorization": Canary.authorization, "Cookie": Canary.cookie, "Proxy-Authorization": Canary.proxy,
+        ]
+        probe.cachePolicy = .none
+        return probe
     }
 }
 

@@ -60,7 +60,9 @@ final class SecretWatch: RequestObserver {
     }
 
     /// None of this contains a secret, and every run that was announced has ended once.
-    func expectNoSecret(_ core: AgentCore, asking request: Probe? = nil, _ sourceLocation: SourceLocation) async {
+    func expectNoSecret(
+        _ core: AgentCore, asking request: HTTPRequest<Response>? = nil, _ sourceLocation: SourceLocation
+    ) async {
         // An awaiting task reports the end itself, which may be late.
         let areTold = await eventually { state.withLock { $0.started == $0.stopped } }
         #expect(areTold, "I1: observers are told of every end once", sourceLocation: sourceLocation)
@@ -78,7 +80,7 @@ final class SecretWatch: RequestObserver {
     }
 
     /// The command that would be shown; empty if it cannot be made.
-    private func command(for request: Probe, _ core: AgentCore) -> String {
+    private func command(for request: HTTPRequest<Response>, _ core: AgentCore) -> String {
         let (builder, servers) = (core.builder, core.builder.servers)
         guard let made = try? builder.snapshot(of: request, at: servers).outgoing else { return "" }
         return curlCommand(
