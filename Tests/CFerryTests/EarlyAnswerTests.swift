@@ -194,40 +194,6 @@ extension CoreTests {
             }
         }
 
-        /// More of the response than is read at once waits in the socket when the upload meets the reset.
-        @Test(.enabled(if: testedEngine == FERRY_ENGINE_HTTP1)) func aLongAnswerThatIsHeldOutlivesTheReset()
-            async throws
-        {
-            try await withCore(seesClose: false) { core, server in
-                let (first, rest) = (8_000_000, 400_000)
-                server.script(
-                    path: "/held",
-                    [
-                        .expectHead, .send("HTTP/1.1 200 OK\r\nContent-Length: \(first + rest)\r\n\r\n"),
-                        .pattern(bytes: first), .wait("paused"), .pattern(bytes: rest), .mark("sent"), .wait("go"),
-                        .reset,
-                    ])
-                let id = try core.submit(
-                    CoreRequest("POST", server.baseURL + "/held").with {
-                        $0.answer = .stream
-                        $0.body = .bytes([UInt8](repeating: 7, count: 50_000_000))
-                    })
-                await core.record.until { $0.streamed[id]?.count == first }
-                core.pause(id)
-                await core.turn()
-                server.signal("paused")
-                try await server.waitForMark("sent")
-                server.signal("go")
-                try await server.waitForOpenConnections(atMost: 0)
-                for _ in 0..<20 { await core.turn() }
-                #expect(core.streamed(id).count == first && core.record.read { $0.results[id] } == nil)
-                core.resume(id)
-                let result = await core.result(of: id)
-                #expect(result.fault == .ok && result.bodyReceived == UInt64(first + rest), "\(result.fault)")
-                #expect(core.streamed(id).count == first + rest)
-            }
-        }
-
         /// The idle time takes it out of libcurl, as its source may never resume; later its receiver does not.
         @Test func theDeadlineOfAWholeAnswerThatIsHeldIsKept() async throws {
             try await withCore { core, server in

@@ -15,24 +15,19 @@ enum {
 };
 
 /* Reads what is left in the socket of a broken connection, adds it to the held
- * bytes, and closes the socket: the receiver may resume much later. A long rest
- * stays in the socket, which then has no events. */
+ * bytes, and closes the socket: the receiver may resume much later. */
 void ferry__exchange_hold_all(ferry__connection *c) {
-  enum { MOST = FERRY__HTTP1_BUFFER + FERRY__LATE };
-  char *held =
-      c->held_length < MOST ? realloc(c->held, MOST) : NULL;
-  ssize_t n = 1;
+  ssize_t n = -ENOMEM;
+  char *held = realloc(c->held, c->held_length + FERRY__LATE);
   if (held) {
+    uint32_t most = c->held_length + FERRY__LATE;
     c->held = held;
-    while (c->held_length < MOST &&
+    while (c->held_length < most &&
            (n = ferry__connection_read(c, held + c->held_length,
-                                       MOST - c->held_length)) > 0)
+                                       most - c->held_length)) > 0)
       c->held_length += (uint32_t)n;
   }
-  if (n > 0)
-    ferry__connection_watch(c, false, false);
-  else
-    ferry__connection_drop_socket(c);
+  ferry__connection_drop_socket(c);
 }
 
 /* Holds the bytes that the receiver does not take; the socket is not read
