@@ -7,7 +7,7 @@ import Testing
 @testable import Ferry
 
 /// Names with several addresses: which of them get requests, and which are avoided.
-@Suite(.serialized, .timeLimit(.minutes(1))) struct AddressSelectionTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct AddressSelectionTests {
     /// Servers on 127.0.0.1 and the following addresses, with one port.
     final class Backends: Sendable {
         let port: UInt16
