@@ -36,7 +36,7 @@ extension RequestObserver {
     public func willStart(_ run: RunInfo) {}
     /// Does nothing.
     public func informational(_ run: RunInfo, _ response: InformationalResponse) {}
-    /// Nothing.
+    /// Does nothing.
     public func willStop(_ run: RunInfo, _ outcome: RunOutcome) {}
     /// Does nothing.
     public func didStop(_ run: RunInfo, _ outcome: RunOutcome) {}
