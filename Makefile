@@ -127,6 +127,7 @@ docs: setup ## Build the manual and the reference into .build/docs
 lint: ## Check the format of all Swift files
 	$(SWIFT) format lint --strict --parallel --recursive $(SOURCES)
 	@.ci/comments $(SOURCES)
+	@.ci/mutexes
 
 format: ## Format all Swift files
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
