@@ -89,7 +89,7 @@ final class CompressingSource: BodySource {
         state.withLock { $0.fault } ?? inner.failure(sending: errno)
     }
 
-    /// They follow the body as they are.
+    /// Trailers are not compressed.
     var trailers: [UInt8] { inner.trailers }
 
     func open(resume: @escaping @Sendable () -> Void) {

@@ -59,7 +59,6 @@ public struct RequestBody: Sendable {
     /// regular file or is shorter than the range, the run fails with `uploadSource` before anything is sent. If it
     /// becomes shorter during the upload, the run fails with `uploadSource`, and the server sees an incomplete request.
     /// If it grows, only its initial size is sent.
-    /// what was there at the start is sent.
     public static func file(
         _ path: String, range: Range<UInt64>? = nil, contentType: String? = "application/octet-stream"
     ) -> RequestBody {

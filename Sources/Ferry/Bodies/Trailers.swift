@@ -26,7 +26,7 @@ extension RequestBody {
         if names.isEmpty { return self }
         var body = RequestBody(
             content: .pulled(TrailedBody(body: self, names: names, fields: fields)), contentType: contentType)
-        // What makes the source of this body compresses it, too.
+        // The source of the new body is compressed, and the original one is not.
         body.coding = coding
         return body
     }
@@ -101,7 +101,7 @@ extension Headers {
 /// A body that is followed by trailers.
 struct TrailedBody: PulledBody {
     let body: RequestBody
-    /// Those of its own trailers.
+    /// The names of its own trailers.
     let names: [String]
     let fields: @Sendable () async throws -> Headers
 

@@ -4,9 +4,8 @@
 ///     let users = try await agent.send(BatchRequest(ids.map(UserInfo.init), .collectAll, atMost: 8))
 ///
 /// The values are a tuple or an array in the given order. By default the first failure cancels the rest and fails the
-/// batch;
-/// ``RequestError/failedIndex`` is the index of the failed member, and ``RequestError/finished`` has the values of the
-/// others. With `.collectAll` there is a `Result` for each member. An empty batch succeeds at once.
+/// batch; ``RequestError/failedIndex`` is the index of the failed member, and ``RequestError/finished`` has the values
+/// of the others. With `.collectAll` there is a `Result` for each member. An empty batch succeeds at once.
 ///
 /// Members are runs of their own, with their own observers and hooks. They wait in the queue like other runs. `limit`
 /// is the maximum number of members that run at once; by default all of them do.

@@ -17,7 +17,6 @@ struct WeakDelegate: Sendable {
 ///
 /// `reply` is written on the processing queue and read later on the callback queue. The same is true for `caching`,
 /// which is also used by the task between two visits to the processing queue.
-/// `caching` holds, and in the task that goes between two visits to the processing queue.
 final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     private let request: R
     private let servers: Servers
