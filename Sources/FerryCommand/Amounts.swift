@@ -46,7 +46,7 @@ enum HTMLText {
         }
         """
 
-    /// Without meaning to HTML, in an attribute, too; a control is a question mark.
+    /// Escapes text for HTML, also in attributes. Control characters become question marks.
     static func escaped(_ text: some StringProtocol) -> String {
         var escaped = ""
         for character in text.unicodeScalars {
