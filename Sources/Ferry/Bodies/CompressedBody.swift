@@ -27,7 +27,7 @@ extension RequestBody {
     /// gzip and about 4 MiB for zstd, and sends it in chunks, because its length is not known in advance. Progress
     /// counts the compressed bytes.
     ///
-    /// If the request has a `Content-Encoding` field of another value, the run fails with `invalidRequest(.body)`.
+    /// If the request has a `Content-Encoding` field of another value, the run fails with `invalidRequest(body)`.
     public func compressed(_ coding: Coding = .gzip) -> RequestBody {
         var body = self
         body.coding = coding

@@ -36,7 +36,7 @@ public struct RequestBody: Sendable {
     }
 
     /// A body with a value as JSON, encoded by an encoder with the strategies that you need. A value that cannot be
-    /// JSON (a number that is not finite, an `encode` that throws) fails the run with `invalidRequest(.body)` before
+    /// JSON (a number that is not finite, an `encode` that throws) fails the run with `invalidRequest(body)` before
     /// anything is sent.
     ///
     /// Disfavoured, so that a literal becomes a `JSON`, which keeps the order of its members.

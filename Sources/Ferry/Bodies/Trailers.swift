@@ -19,7 +19,7 @@ extension RequestBody {
     /// The body is sent in chunks and over HTTP/1.1, even if HTTP/2 could be negotiated, because libcurl cannot send
     /// trailers over HTTP/2. With ``HTTP2Policy/priorKnowledge`` the run fails with `invalidRequest`. Arguments of the
     /// request cannot be parts of such a body. Fields for framing, routing, authentication, caching or the description
-    /// of the content cannot be trailers (RFC 9110, 6.5.1): the run fails with `invalidRequest(.headerName)`.
+    /// of the content cannot be trailers (RFC 9110, 6.5.1): the run fails with `invalidRequest(headerName)`.
     public func withTrailers(
         _ names: [String], _ fields: @escaping @Sendable () async throws -> Headers
     ) -> RequestBody {

@@ -204,7 +204,7 @@ extension BatchRequest {
     public func priority(_ priority: RequestPriority?) -> BatchRequest { changed { $0.priority = priority } }
 
     /// The same batch with a deadline for the whole batch, from its start. At the deadline, active members fail with
-    /// `timeout(.deadline)`, or `timeout(.queue)` if they are in the queue, and members that have not started are not
+    /// `timeout(deadline)`, or `timeout(queue)` if they are in the queue, and members that have not started are not
     /// sent. The default is `nil`, the deadline of the group around it.
     public func deadline(_ deadline: Duration?) -> BatchRequest { changed { $0.deadline = deadline } }
 

@@ -6,7 +6,7 @@ import FerryTransport
 ///
 /// - 301 and 302 turn a POST into a GET without a body, as in browsers. 303 turns any method except HEAD into GET. 307
 ///   and 308 keep method and body; a body that can be sent only once is `bodyNotReplayable`.
-/// - Only http and https are followed. A redirect from https to http is `redirectForbidden(.downgrade)` unless
+/// - Only http and https are followed. A redirect from https to http is `redirectForbidden(downgrade)` unless
 ///   ``allowsDowngrade`` is set.
 /// - When a redirect leaves the origin (scheme, host and port), `Authorization`, `Cookie`, `Proxy-Authorization` and
 ///   the ``sensitiveHeaders`` are dropped, and stay dropped even if a later redirect comes back. So are `Host`,
@@ -74,7 +74,7 @@ public enum RedirectDecision: Sendable, Hashable {
     case follow
     /// Deliver the response.
     case deliver
-    /// Fail with `redirectForbidden(.policy)`.
+    /// Fail with `redirectForbidden(policy)`.
     case refuse
 }
 

@@ -47,7 +47,7 @@ public struct RetryPolicy: Sendable {
     public var statuses: Set<Int> = [408, 429, 502, 503, 504]
 
     /// The errors that are retried; a code without a detail stands for all its details. The default is `connect`,
-    /// `dns(.temporary)`, `timeout(.dns)`, `timeout(.connect)`, `timeout(.tls)`, `connectionReset`, `connectionClosed`,
+    /// `dns(temporary)`, `timeout(dns)`, `timeout(connect)`, `timeout(tls)`, `connectionReset`, `connectionClosed`,
     /// `incompleteBody` and `http2Stream`.
     public var retryableErrors: [RequestError.Code] = [
         .connect, .dns(.temporary), .timeout(.dns), .timeout(.connect), .timeout(.tls), .connectionReset,
