@@ -87,9 +87,9 @@ let package = Package(
         .systemLibrary(name: "Chiredis", path: "CShims/Chiredis", providers: [.apt(["libhiredis-dev"])]),
         // The kernel's routes: Swift's Glibc module lacks `linux/rtnetlink.h`.
         .systemLibrary(name: "Cnetlink", path: "CShims/Cnetlink"),
-        // Extended attributes of files: it lacks `sys/xattr.h`, too.
+        // Extended attributes of files: the module also lacks `sys/xattr.h`.
         .systemLibrary(name: "Cxattr", path: "CShims/Cxattr"),
-        // `preadv2` of `sys/uio.h`, which it lacks, too.
+        // `preadv2` of `sys/uio.h`, which the module lacks, too.
         .systemLibrary(name: "Cuio", path: "CShims/Cuio"),
 
         // C: the transfer core, and the server for tests and benchmarks.

@@ -10,7 +10,7 @@ struct Case: Sendable {
     /// How long a round and counting the system calls take, for the estimate at the start.
     var seconds: Double
     var secondsOfSystemCalls: Double
-    /// It is measured in every so many rounds.
+    /// With 3, it is measured in every third round.
     var interval = 1
     /// The number of connections equals the concurrency, if that is not 64.
     var connections = 64

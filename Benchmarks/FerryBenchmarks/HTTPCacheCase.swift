@@ -3,7 +3,7 @@ internal import FerryMeasurement
 internal import FerryTesting
 internal import Foundation
 
-/// The cache by RFC 9111: hits from memory, and validations beside plain GETs of the same 2 KB.
+/// The cache according to RFC 9111: hits from memory, and validations beside plain GETs of the same 2 KB.
 enum HTTPCacheCase {
     /// Like `CacheCase.Document`, with a lifetime from the server.
     private struct Document: Request {

@@ -72,7 +72,7 @@ struct JSONFigures: Codable, Sendable {
         }
     }
 
-    /// The table of these documents; for 10 MB only the speed of parsing matters. Empty without figures.
+    /// The goals of these documents, not measured without figures; for 10 MB only the speed of parsing matters.
     static func goals(of samples: [JSONSample], in figures: JSONFigures?) -> [Goal] {
         samples.flatMap { sample in
             if sample.name == JSONSample.large.name { return [parsing(sample, figures)] }
@@ -82,7 +82,7 @@ struct JSONFigures: Codable, Sendable {
         }
     }
 
-    /// The table of the documents in real shapes.
+    /// The goals of the documents in real shapes.
     static func goals(of shapes: [JSONShape], in figures: JSONFigures) -> [Goal] {
         shapes.flatMap { shape in
             shape.ways.map(\.rival).compactMap { rival in

@@ -59,7 +59,7 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     /// The name of its worker process; the environment selects the engine.
     var worker: String { Self.native.contains(self) ? String(rawValue.dropLast("Native".count)) : rawValue }
 
-    /// What its worker process is told besides its load.
+    /// The environment of its worker process.
     var environment: [String: String] {
         ["FERRY_ENGINE": Self.native.contains(self) || self == .exported ? "automatic" : "libcurl"]
     }

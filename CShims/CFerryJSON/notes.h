@@ -66,9 +66,9 @@ class Notes {
   static constexpr unsigned set_bits = 3;
   // Models whose tags share some bits.
   static constexpr unsigned set_size = 4;
-  // Of more members there is one in each set, and places are not noted.
+  // Of models with more members, each set holds one, without their places.
   static constexpr size_t many_members = 64;
-  // So many objects in a row without a model, and only some are tried.
+  // After this many objects in a row without a model, only some are tried.
   static constexpr uint32_t most_failures = 8;
   static constexpr uint32_t tried_of = 64;
 

@@ -1,5 +1,5 @@
-/* preadv2(2) is in glibc, but only for those who ask for GNU's names, and
- * Swift's Glibc module does not. */
+/* glibc declares preadv2(2) only with _GNU_SOURCE, which Swift's Glibc module
+ * does not define. */
 #ifndef FERRY_UIO_SHIM_H
 #define FERRY_UIO_SHIM_H
 
@@ -7,11 +7,11 @@
 
 struct iovec;
 
-/* With GNU's names it is declared already, and the same. */
+/* With _GNU_SOURCE there is an identical declaration already. */
 extern ssize_t preadv2(int descriptor, const struct iovec *vectors, int count,
                        off_t offset, int flags);
 
-/* Only what is in memory: EAGAIN where the disk would have to be waited for. */
+/* Reads only what is in memory; EAGAIN if the disk would have to be read. */
 enum { FERRY_UIO_NOWAIT = 0x8 /* RWF_NOWAIT */ };
 
 #endif

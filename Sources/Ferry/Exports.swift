@@ -1,3 +1,3 @@
-/// `JSON`, `JSONSchema` and `CacheStorage` stand in Ferry's own signatures: who imports Ferry has them.
+/// Ferry's own signatures use `JSON`, `JSONSchema` and `CacheStorage`, so importing Ferry also imports them.
 @_exported public import FerryCache
 @_exported public import FerryJSON

@@ -5,7 +5,7 @@ import Glibc
 /// The bytes stay in memory, as they may contain secrets; a storage uses only their digest.
 public struct CacheKey: Hashable, Sendable {
     package let material: [UInt8]
-    /// Of the bytes, once: a run looks a key up several times.
+    /// The hash of the bytes, computed once: a run looks a key up several times.
     private let hash: Int
 
     /// Makes a key of these bytes.

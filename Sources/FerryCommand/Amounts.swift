@@ -20,11 +20,11 @@ func clockText(_ duration: Duration) -> String {
     return "\(minutes / 60):\(two(minutes % 60)):\(two(seconds % 60))"
 }
 
-/// Three digits of it.
+/// With three significant digits.
 private func oneOrTwo(_ value: Double) -> String { fixed(value, value < 10 ? 2 : value < 100 ? 1 : 0) }
 
 extension Duration {
-    /// To the nearest nanosecond; `nil` for what is negative, no number, or more than a year.
+    /// Rounded to nanoseconds; `nil` for a negative number, NaN, or more than a year.
     init?(seconds: Double) {
         guard seconds >= 0, seconds <= 31_536_000 else { return nil }
         self = .nanoseconds(Int64((seconds * 1e9).rounded()))
@@ -46,7 +46,7 @@ enum HTMLText {
         }
         """
 
-    /// Without meaning to HTML, in an attribute, too; a control is a question mark.
+    /// Escapes text for HTML, also in attributes. Control characters become question marks.
     static func escaped(_ text: some StringProtocol) -> String {
         var escaped = ""
         for character in text.unicodeScalars {

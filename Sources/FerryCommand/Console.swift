@@ -15,7 +15,7 @@ enum Console {
         if code != 0 { outputCode.store(code, ordering: .relaxed) }
     }
 
-    /// Writes to standard output.
+    /// The numbers of writes to standard output that have begun and ended.
     private static let begun = Atomic<UInt64>(0)
     private static let ended = Atomic<UInt64>(0)
 

@@ -10,7 +10,7 @@ enum ExitCode: Int32, Sendable, CaseIterable {
     case badInput = 2
     /// Also: the output could not be written to standard output, or the server could not listen on its port.
     case transferFailed = 3
-    /// A response did not meet an expectation, or a threshold was missed.
+    /// A response did not meet an expectation, or a condition of `--fail-if` was met.
     case validationFailed = 4
     case statusNotAccepted = 5
     /// Ended by ctrl-C: 128 + SIGINT, as in shells.

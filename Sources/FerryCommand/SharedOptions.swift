@@ -40,7 +40,7 @@ enum CacheLocation: Sendable {
     case folder(String)
     case redis(RedisConfiguration)
 
-    /// What the command line says by `--cache-dir` or `--cache`; `nil` where it says nothing.
+    /// The location that `--cache-dir` or `--cache` sets; `nil` without them.
     init?(_ arguments: ParsedArguments) throws(UsageError) {
         switch (arguments.last("cache-dir"), arguments.last("cache")) {
         case (nil, nil): return nil
@@ -62,8 +62,8 @@ enum CacheLocation: Sendable {
     /// The option that names it.
     static func name(_ arguments: ParsedArguments) -> String { arguments.has("cache") ? "cache" : "cache-dir" }
 
-    /// The cache of an agent. A process that sends one request waits for the connection to Redis, and no request of
-    /// many does.
+    /// The cache of an agent. With `connects`, a lookup may wait for the connection to Redis: for a process that sends
+    /// only one request.
     func configuration(connects: Bool) -> CacheConfiguration {
         switch self {
         case .folder(let folder): return CacheConfiguration(directory: folder)

@@ -1,10 +1,10 @@
 #if FERRY_TSAN
 import Glibc
 
-/// Takes the place of `Synchronization.Mutex` in builds for the thread sanitizer, which does not see the locks of the
-/// Swift runtime and would report everything they guard. Builds with `-Xswiftc -DFERRY_TSAN` have it, no others.
+/// Replaces `Synchronization.Mutex` in builds for the thread sanitizer, which does not see the locks of the Swift
+/// runtime and would report everything they guard. Only builds with `-Xswiftc -DFERRY_TSAN` use it.
 ///
-/// Sendable for the reason that any lock is: the value is touched with the lock held only.
+/// Sendable like any lock: the value is only accessed with the lock held.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>

@@ -17,8 +17,8 @@ import Synchronization
 ///
 /// The names of the keys are digests; the values hold what a directory would hold: header fields and bodies, without
 /// the credentials of requests. Redis needs no more than `GET`, `PSETEX`, `UNLINK`, `SCAN`, `PUBLISH` and `SUBSCRIBE`,
-/// and `SET` and `EVAL` for a ``RedisConfiguration/lease``.
-/// Which entries go when its memory is full says its own `maxmemory-policy`.
+/// and `SET` and `EVAL` for a ``RedisConfiguration/lease``. Redis's `maxmemory-policy` decides which entries are
+/// evicted when its memory is full.
 public final class RedisCacheStorage: CacheStorage {
     private let loop: RedisLoop
     private let counter: CacheCounter

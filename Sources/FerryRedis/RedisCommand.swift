@@ -18,10 +18,10 @@ struct RedisCommand: Sendable {
     }
 
     var arguments: [[UInt8]]
-    /// The last of them, where it is made only when the command is sent, on the thread of the loop: it takes time.
+    /// Makes the last argument when the command is sent, on the loop's thread, because it takes time.
     var last: (@Sendable () -> [UInt8])?
     var line: Line
-    /// Nanoseconds from the call on.
+    /// The time limit in nanoseconds, from the call.
     var patience: UInt64
     /// The bytes to write; they count until the command has been written.
     var bytes = 0

@@ -48,8 +48,8 @@ public struct RedisConfiguration: Sendable {
     /// validates stale responses itself.
     public var lease: Duration?
 
-    /// Entries of at least so many bytes are compressed with zstd, where that makes them an eighth smaller. The default
-    /// is 8 KiB; `nil` compresses none. Entries that others have compressed are read in any case.
+    /// The minimum size of entries that are compressed with zstd, if that makes them an eighth smaller. The default is
+    /// 8 KiB; `nil` compresses none. Entries that other processes have compressed are read in any case.
     public var minCompressedBytes: Int? = 8 << 10
 
     /// The maximum size of an entry in bytes; larger ones are neither written nor read. The default is 5 MiB.

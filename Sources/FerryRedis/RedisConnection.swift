@@ -32,7 +32,7 @@ final class RedisConnection: @unchecked Sendable {
         }
         context = made
         maxReply = max(configuration.maxEntryBytes, Self.smallReply) + 65_536
-        // From here on it is the loop that waits.
+        // From here on the loop waits.
         made.pointee.flags &= ~REDIS_BLOCK
         let flags = fcntl(made.pointee.fd, F_GETFL)
         _ = fcntl(made.pointee.fd, F_SETFL, flags | O_NONBLOCK)
@@ -43,8 +43,8 @@ final class RedisConnection: @unchecked Sendable {
 
     deinit { redisFree(context) }
 
-    /// Has the system find out whether the server is still there. Whoever waits for removals sends nothing by itself:
-    /// without this it would not notice that a firewall has forgotten the connection, and hear nothing any more.
+    /// Makes the system probe the server. A connection that waits for removals sends nothing itself: without probes it
+    /// would not notice that a firewall has dropped it, and would receive nothing any more.
     private static func keepAlive(_ descriptor: Int32) {
         func set(_ level: Int32, _ option: Int32, _ value: Int32) {
             withUnsafeBytes(of: value) {

@@ -178,7 +178,7 @@ final class RemovalsOfOthers: Sendable {
     private let seen = Atomic<UInt64>(0)
     private let messageCount = Atomic<UInt64>(0)
 
-    /// Counts a message, or without one, that some may have been missed.
+    /// Counts a message, or that some may have been missed.
     func add(isMessage: Bool) {
         if isMessage { messageCount.wrappingAdd(1, ordering: .relaxed) }
         count.wrappingAdd(1, ordering: .releasing)

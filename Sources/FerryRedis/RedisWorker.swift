@@ -25,14 +25,14 @@ final class RedisWorker {
     private var sent = RedisLine<Sent>()
     /// The time since which every reply has been late.
     private var lateSince: UInt64?
-    /// Nothing has to be looked after before this.
+    /// Nothing has to be checked before this time.
     private var nextDeadline = UInt64.max
     private var closeTime: UInt64?
-    /// Removals that Redis has not heard of are not tried again before this, as long as the connection lasts.
+    /// Unconfirmed removals are not repeated before this time, as long as the connection lasts.
     private var nextMakeUp: UInt64 = 0
     private var subscription: RedisSubscription
 
-    /// More is not sent ahead, so that a look does not wait behind all that is to be written.
+    /// The maximum number of bytes sent ahead, so that a lookup does not wait behind all queued writes.
     private static let mostUnsent = 256 << 10
     private static let makeUpPause: UInt64 = 1_000_000_000
 
@@ -114,12 +114,13 @@ final class RedisWorker {
         }
     }
 
-    /// Removes what Redis has not removed before, and tells the others, who may have it in memory.
+    /// Repeats the removals that Redis has not confirmed, and notifies the other processes, which may have the entries
+    /// in memory.
     private func makeUp(by connection: RedisConnection) throws(RedisFault) {
         guard let debt = loop.owed.takeLeft() else { return }
         let now = monotonicTime()
         nextMakeUp = now &+ Self.makeUpPause
-        // First all that wait, so that none is forgotten where a command cannot be appended.
+        // First register all of them, so that none is forgotten if a command cannot be appended.
         for (name, number) in debt.names {
             sent.append(Sent(finish: { debt.remove(name, number, $0) }, deadline: .max, time: now))
         }
@@ -128,7 +129,7 @@ final class RedisWorker {
         try connection.append(["PUBLISH".bytes, configuration.channel.bytes, loop.removals.sender.bytes])
     }
 
-    /// The connection has been lost or could not be established; those that wait for it end.
+    /// The connection has been lost or could not be established; the commands that wait for it end.
     private func lost(_ fault: RedisFault) {
         connection = nil
         lateSince = nil
@@ -187,7 +188,7 @@ final class RedisWorker {
         let now = monotonicTime()
         var end = min(nextDeadline, connection == nil ? .max : subscription.nextTime ?? .max)
         if connection != nil, loop.owed.hasLeft, !loop.isPaused { end = min(end, nextMakeUp) }
-        // Rounded up, so that it is over when the thread is back.
+        // Rounded up, so that the time has passed when the thread is back.
         let time = end == .max ? -1 : Int32(clamping: end > now ? (end - now + 999_999) / 1_000_000 : 0)
         guard poll(&descriptors, nfds_t(descriptors.count), time) > 0 else { return }
         if descriptors[0].revents != 0 {

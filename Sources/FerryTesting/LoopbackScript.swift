@@ -100,7 +100,7 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
     public struct Rule: Sendable, Equatable {
         /// The requests or connections a script is used for.
         public enum Place: Sendable, Equatable {
-            /// Requests whose path begins so.
+            /// Requests whose path begins with this text.
             case path(String)
             /// Connections with these numbers, 1 for the first accepted.
             case connections(ClosedRange<Int>)

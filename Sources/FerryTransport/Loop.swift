@@ -216,7 +216,7 @@ func onInformational(
 func onAnswered(_ context: UnsafeMutableRawPointer?, _ id: UInt64, _ soFar: UnsafePointer<ferry_result>) {
     var copy: UnsafeMutablePointer<ferry_result>?
     ferry_result_copy_head(soFar, &copy)
-    // Without memory for it the receiver hears of the end when the request has ended, too.
+    // If memory is short, the receiver hears of the end when the request has ended, too.
     guard let copy else { return }
     LoopContext.of(context)?.receiver?.transfer(id, answered: TransferResult(owning: copy))
 }

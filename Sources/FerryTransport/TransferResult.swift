@@ -7,7 +7,7 @@ import Synchronization
 /// only reads it: that makes it Sendable.
 package final class TransferResult: @unchecked Sendable {
     private let raw: UnsafeMutablePointer<ferry_result>
-    /// Whose the body is; `nil` where it is its own.
+    /// The result that owns the body; `nil` if this one does.
     private let owner: TransferResult?
 
     let kept = Mutex<(any AnyObject & Sendable)?>(nil)
@@ -171,8 +171,8 @@ package final class TransferResult: @unchecked Sendable {
         package init(index: Int, value: UnsafeRawBufferPointer) { (self.index, self.value) = (index, value) }
     }
 
-    /// A result with the same head, but for some values of the same length, and the same body, which is shared. `nil`
-    /// without memory, or where a length is another.
+    /// A result with the same head except for some values of the same length, and the same body, which is shared. `nil`
+    /// if memory is short, or if a length differs.
     package convenience init?(revising other: TransferResult, _ changes: [FieldChange]) {
         var places: [ferry_change] = []
         for change in changes {

@@ -67,11 +67,12 @@ package protocol TransferReceiver: AnyObject, Sendable {
     /// Delivers the final head of a streamed response: a result without a body, with the measurements so far.
     func transfer(_ id: TransferID, receivedHead head: TransferResult)
 
-    /// The head of an informational response, as it came; it lives until this returns. Only for those with
+    /// The head of an informational response, as received; it is valid until this returns. Only for those with
     /// `reportsInformational`.
     func transfer(_ id: TransferID, receivedInformational head: UnsafeRawBufferPointer)
 
-    /// The response is whole, with its trailers, and the request is still being sent. Only for those with `isDuplex`.
+    /// The response is complete, with its trailers, but the request is still being sent. Only for those with
+    /// `isDuplex`.
     func transfer(_ id: TransferID, answered result: TransferResult)
 
     /// Delivers a piece of a streamed body; it is valid until this returns.
@@ -83,8 +84,8 @@ package protocol TransferReceiver: AnyObject, Sendable {
     /// Asks for the next bytes of a request's body.
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill
 
-    /// Wants the trailers of a request, behind the end of its body: lines of fields. How many bytes they are; `nil`
-    /// when there is no room. Only for those with `sendsTrailers`.
+    /// Asks for the trailers of a request after the end of its body, as lines. Returns their size; `nil` if there is
+    /// not enough room. Only for those with `sendsTrailers`.
     func transfer(_ id: TransferID, fillTrailers space: UnsafeMutableRawBufferPointer) -> Int?
 
     /// The TLS files have changed and apply to new connections. With a `fault` they are unusable, and the old ones stay

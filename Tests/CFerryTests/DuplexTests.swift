@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 extension CoreTests {
-    /// What comes beside a body: informational heads, trailers of a request, and a response that ends before it.
+    /// What accompanies a body: informational heads, trailers of a request, and a response that ends before it.
     @Suite struct Duplex {
         private func post(_ server: LoopbackServer, _ source: PullSource, _ flags: CoreRequest.Flags) -> CoreRequest {
             CoreRequest("POST", server.baseURL + "/x").with {
@@ -150,7 +150,7 @@ extension CoreTests {
                     await core.turn()
                 }
                 #expect(core.streamed(id).count == 100_000)
-                // The cut is a fault at once: who reads to the end must not wait for who writes.
+                // The cut is reported at once: the reader must not wait for the writer.
                 if isCut {
                     await core.record.until { $0.results[id] != nil }
                 } else {

@@ -231,7 +231,7 @@ import Testing
         let file = try TemporaryFile(Array(FishCompletions(of: Main.subcommands).text.utf8))
         let script = "source $argv[1]; cd $argv[2]; for line in $argv[3..]; complete -C $line; end"
         let lines = ["bench --json=p", "bench -d @p", "fetch -F k=@p", "bench --json p", "fetch -d p"]
-        // Where it is at home it writes.
+        // fish writes files into its home folder.
         let fish = ["fish", "-c", script, file.path, folder] + lines.map { "ferry " + $0 }
         let end = try ChildProcess(fish, environment: ["HOME": folder]).finish()
         #expect(end.output == "--json=plan.json\n@plan.json\nk=@plan.json\n", "\(end)")

@@ -5,7 +5,7 @@ import Testing
 /// A thread notes which keys a program asks for, in objects with the same keys, also of other documents: nobody may
 /// notice.
 @Suite struct ExpectedKeyTests {
-    /// What a search finds that goes through all members.
+    /// The result of a search through all members.
     private func last(_ key: String, in object: JSON) -> JSON? {
         object.object.flatMap { members in Array(members).last { $0.key == key }?.value }
     }

@@ -289,7 +289,7 @@ import Testing
         server.stop()
     }
 
-    /// Redis that says nothing but lies about leases.
+    /// A Redis whose replies about leases are all wrong.
     @Test(arguments: ["+QUEUED\r\n", ":1\r\n", "-ERR no\r\n", "*0\r\n", "$3\r\nyes\r\n"])
     func anyReplyToALeaseLetsTheRunContinue(answer: String) async throws {
         server.script { $0.contains("NX") || $0[0] == "EVAL" ? .text(answer) : .honest }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import FerryRedis
 
-/// What stands in Redis for an entry: as it is, or compressed.
+/// The value of an entry in Redis: unchanged, or compressed.
 @Suite(.timeLimit(.minutes(2))) struct RedisValueTests {
     private let server = FakeRedis()
     private var name: String { "ferry:2:" + key(1).name }
@@ -55,7 +55,7 @@ import Testing
         let most = Self.text.count
         for count in 0..<value.count {
             let cut = RedisValue.record(Array(value.prefix(count)), most: most)
-            // Short of its mark it is a record, which is damaged.
+            // Shorter than its mark, it is read as a record, which is damaged.
             #expect(cut == nil || count < RedisValue.mark.count, "\(count)")
         }
         #expect(
@@ -63,7 +63,7 @@ import Testing
         for index in RedisValue.mark.count..<value.count {
             var changed = value
             changed[index] ^= 0x55
-            // Where the frame is still one, the digest of the record tells.
+            // If the frame is still valid, the digest of the record detects the change.
             #expect(RedisValue.record(changed, most: most) != Self.text || index >= RedisValue.mark.count + 8)
         }
     }
@@ -79,7 +79,7 @@ import Testing
         #expect(RedisValue.record(Self.value(count, [1, 2, 3]), most: .max) == nil)
     }
 
-    /// A gigabyte of zeros is some kilobytes: nothing is made of it that is larger than an entry may be.
+    /// A gigabyte of zeros compresses to some kilobytes: nothing larger than an entry may be is decompressed.
     @Test func aBombIsNone() {
         let bomb = RedisValue.of(Array(repeating: 0, count: 64 << 20), from: 0)
         #expect(Self.hasMark(bomb) && bomb.count < 16 << 10)

@@ -2,7 +2,7 @@ internal import Ferry
 internal import Foundation
 
 extension SoakKind {
-    /// Runs of several requests, of none, and of many into a file.
+    /// Batches, chains, downloads, and responses from the cache.
     static let groups: [SoakKind] = [
         SoakKind(name: "cached") { client in
             // Few enough that most are hits; their contents are checked like any other body.

@@ -96,17 +96,17 @@ int ferry_result_make(uint64_t id, const char *_Nonnull head,
                       size_t body_length,
                       ferry_result *_Nullable *_Nonnull out);
 
-/* Bytes of a head in whose place others stand. */
+/* A replacement for some bytes of a head. */
 typedef struct ferry_change {
   uint32_t at; /* in `head` */
   uint32_t length;
   const char *_Nonnull bytes;
 } ferry_change;
 
-/* [any thread] A result with the head of another one, some bytes of which are
- * others, and with its body. The body is not copied: `from` is to be freed
- * after the new result. Informational heads and trailers are left out. A
- * change that is not within the head is FERRY_E_INTERNAL. Freed by
+/* [any thread] Makes a result with the head of another one, in which some bytes
+ * are replaced, and with its body. The body is not copied: `from` must be freed
+ * after the new result. Informational heads and trailers are left out. A change
+ * that is not within the head is FERRY_E_INTERNAL. The caller frees it with
  * ferry_result_free(). */
 int ferry_result_revise(const ferry_result *_Nonnull from,
                         const ferry_change *_Nullable changes, size_t count,

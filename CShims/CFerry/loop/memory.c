@@ -157,10 +157,10 @@ void ferry__shelves_clear(ferry__shelf *shelves) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void initialise(void) {
-  /* Threads of loops may still run, or end, while the process exits: OpenSSL
-   * must not free under them what it keeps for all threads. It had its exit
-   * handler do so, and a thread that ended met a double free. This has no
-   * effect where the application has initialised OpenSSL before. */
+  /* Threads of loops may still run, or end, while the process exits. OpenSSL's
+   * exit handler would free what all threads share, and a thread that ends
+   * would free it again. No effect if the application has initialised OpenSSL
+   * before. */
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
   ferry__memory_initialise();
 }

@@ -1,5 +1,5 @@
-/* encode.c - request bodies in gzip, by zlib, and in zstd, by libzstd. Without
- * a time or a name in it, so that the same body is the same bytes. */
+/* encode.c - request bodies in gzip, by zlib, and in zstd, by libzstd. They
+ * contain no time and no name, so the same body always gives the same bytes. */
 #include "ferry_codes.h"
 #include "ferry_encode.h"
 
@@ -23,7 +23,7 @@ int ferry_encoder_make(int coding, ferry_encoder **out) {
   e->coding = coding;
   if (coding == FERRY_ENCODE_ZSTD) {
     e->zstd = ZSTD_createCCtx();
-    /* The checksum lets the server notice what TLS would. */
+    /* Without TLS, only the checksum lets the server notice damage. */
     if (e->zstd != NULL &&
         !ZSTD_isError(
             ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_checksumFlag, 1)))

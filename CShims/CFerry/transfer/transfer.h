@@ -206,9 +206,8 @@ void ferry__deliver(ferry_loop *loop);
 bool ferry__head_final(ferry_loop *loop, ferry__transfer *transfer);
 /* An informational head is complete. */
 void ferry__head_informational(ferry_loop *loop, ferry__transfer *transfer);
-/* FERRY_DUPLEX: the response is complete, but not within its coding, and
- * nothing of it is held. Nobody waits for the end of the request to learn of
- * this. */
+/* FERRY_DUPLEX: the response is complete, but its coded body is cut short, and
+ * no part of it is held. This is reported before the request has ended. */
 bool ferry__is_cut(const ferry__transfer *transfer);
 /* FERRY_DUPLEX: reports the end of the response once nothing of it is held. */
 void ferry__tell_answered(ferry_loop *loop, ferry__transfer *transfer);

@@ -9,12 +9,12 @@
  *   "       a string; the lower bits are the place of its length (4 bytes, the
  *           machine's order), bytes and a NUL in the buffer
  *   t f n   true, false, null
- *   [ {     the lower 32 bits are the index behind the closing word, the next
+ *   [ {     the lower 32 bits are the index after the closing word, the next
  *           24 the number of elements or members, 0xffffff for as many or more
  *   ] }     the lower bits are the index of the opening word
  *
  * A member is a string, its key, followed by the value. Documents never change.
- * Where a key stands twice in an object, the last one counts.
+ * If a key occurs twice in an object, the last one counts.
  */
 #ifndef CFERRYJSON_TAPE_H
 #define CFERRYJSON_TAPE_H
@@ -78,9 +78,9 @@ static inline const uint8_t *ferry_json_string(ferry_json_tape tape,
   return at + sizeof(length);
 }
 
-/* A string of up to 15 bytes of ASCII as the two words in which Swift is
- * thought to keep one: its bytes, and in the last of them its length. False
- * for all others. */
+/* A string of up to 15 bytes of ASCII as the two words in which Swift probably
+ * stores it: its bytes, and its length in the last of them. False for all
+ * others. */
 static inline bool ferry_json_short_words(ferry_json_tape tape, size_t index,
                                           uint64_t *low, uint64_t *high) {
   size_t count;
@@ -103,13 +103,13 @@ static inline bool ferry_json_short_words(ferry_json_tape tape, size_t index,
 
 extern bool ferry__json_short_strings;
 
-/* From here on Swift is known to keep strings so. */
+/* From here on, Swift is known to store strings this way. */
 static inline void ferry_json_use_short_words(void) {
   __atomic_store_n(&ferry__json_short_strings, true, __ATOMIC_RELAXED);
 }
 
-/* Those words; false also while it is not known whether Swift keeps strings
- * so. */
+/* The same words; also false while it is unknown whether Swift stores strings
+ * this way. */
 static inline bool ferry_json_short_string(ferry_json_tape tape, size_t index,
                                            uint64_t *low, uint64_t *high) {
   return __atomic_load_n(&ferry__json_short_strings, __ATOMIC_RELAXED) &&
@@ -199,21 +199,21 @@ uint64_t ferry_json_hash(const uint8_t *key, size_t count);
 size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
                        size_t count);
 
-/* The value of the member whose key is the string with these two words, or 0
- * when there is none, or FERRY_JSON_NOWHERE when it is not known. It is known
- * where a thread asks in the objects of a type for the same keys in the same
- * order, the objects have the same keys in the same order, and the string has
- * been kept. The one at `index` may be anything. */
+/* The value of the member whose key is the string with these two words, or 0 if
+ * there is none, or FERRY_JSON_NOWHERE if it is unknown. It is known if a
+ * thread asks objects of one type for the same keys in the same order, the
+ * objects have the same keys in the same order, and the string is kept. The
+ * value at `index` may be anything. */
 size_t ferry_json_expected(ferry_json_tape tape, size_t index, uint64_t first,
                            uint64_t second);
 
 /* Ends the life of the string in two words. */
 typedef void ferry_json_forget(void *words);
 
-/* Gives room for the two words of a string that was just searched for in the
- * object at `index`, with what was found, so that it will be expected the next
- * time; or NULL. While the room has the string, no other one has its words.
- * `*is_kept` says whether another one is in the room. */
+/* Returns room for the two words of a string that was just searched for in the
+ * object at `index`, with the result, so that it is expected the next time; or
+ * NULL. While the room holds the string, no other string has these words.
+ * `*is_kept` says whether the room already holds another string. */
 void *_Nullable ferry_json_expect(ferry_json_tape tape, size_t index,
                                   size_t found, ferry_json_forget *forget,
                                   bool *is_kept);

@@ -21,7 +21,7 @@ protocol BodySource: AnyObject, Sendable {
     /// [event loop] Writes the next bytes into `space`, which is not empty. Never blocks.
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill
 
-    /// [loop's thread] Behind the end: the fields that follow it, as lines. Only where the body has announced some.
+    /// [event loop] The trailer fields as lines. Requested after the end, and only if the body has announced some.
     var trailers: [UInt8] { get }
 
     /// Called when the attempt has ended for any reason: stops reading and closes what is open. Any thread, any number
@@ -34,7 +34,7 @@ protocol PulledBody: Sendable {
     /// Whether another source can be created.
     var isReplayable: Bool { get }
 
-    /// The names of the fields that may follow it.
+    /// The names of the trailer fields that may follow it.
     var trailerNames: [String] { get }
 
     /// Creates a source, in the caller's thread. Throws if the body cannot be sent at all.
@@ -244,7 +244,7 @@ extension BuiltRequest {
         do throws(BodyFault) {
             var source = try body.makeSource()
             if let coding = whole.coding { source = CompressingSource(source, coding) }
-            // Trailers have their place behind chunks only.
+            // Only a chunked body can have trailers.
             transfer.body = .pull(length: transfer.sendsTrailers ? nil : source.length)
             self.source = source
         } catch {
@@ -254,7 +254,7 @@ extension BuiltRequest {
 }
 
 extension BuiltRequest {
-    /// Has the body written while the response is read.
+    /// Makes the transfer send what the writer writes, while the response is read.
     mutating func carry(_ body: WriterBody) throws(RequestError) {
         guard transfer.body.length == 0 else {
             throw RequestError(

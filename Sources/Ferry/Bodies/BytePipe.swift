@@ -13,7 +13,7 @@ final class BytePipe: Sendable {
         case open
         case finished
         case failed(any Error)
-        /// Nothing more is taken; what is there may still be read.
+        /// No more bytes are accepted; those in the pipe can still be read.
         case stopped
         case closed
     }
@@ -75,7 +75,7 @@ final class BytePipe: Sendable {
         writer?.resume()
     }
 
-    /// No more is wanted than was written: a writer that waits goes on, and finds it so.
+    /// Accepts no more bytes. A waiting writer continues, and its `write` throws.
     func stop() {
         let writer = state.withLock { state in
             if case .open = state.end { state.end = .stopped }

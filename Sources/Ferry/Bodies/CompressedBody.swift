@@ -27,7 +27,7 @@ extension RequestBody {
     /// gzip and about 4 MiB for zstd, and sends it in chunks, because its length is not known in advance. Progress
     /// counts the compressed bytes.
     ///
-    /// If the request has a `Content-Encoding` field of another value, the run fails with `invalidRequest(.body)`.
+    /// If the request has a `Content-Encoding` field of another value, the run fails with `invalidRequest(body)`.
     public func compressed(_ coding: Coding = .gzip) -> RequestBody {
         var body = self
         body.coding = coding
@@ -89,7 +89,7 @@ final class CompressingSource: BodySource {
         state.withLock { $0.fault } ?? inner.failure(sending: errno)
     }
 
-    /// They follow the body as they are.
+    /// Trailers are not compressed.
     var trailers: [UInt8] { inner.trailers }
 
     func open(resume: @escaping @Sendable () -> Void) {

@@ -22,7 +22,7 @@ public struct Multipart: Sendable {
     }
 
     /// The text that separates the parts: 1 to 70 letters, digits and characters of `'()+_,-./:=?`, a subset of RFC
-    /// 2046 (5.1.1). Any other boundary fails the run with `invalidRequest(.body)`. No part may contain the boundary.
+    /// 2046 (5.1.1). Any other boundary fails the run with `invalidRequest(body)`. No part may contain the boundary.
     public let boundary: String
 
     private(set) var parts: [Part] = []

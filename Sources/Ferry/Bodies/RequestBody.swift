@@ -36,7 +36,7 @@ public struct RequestBody: Sendable {
     }
 
     /// A body with a value as JSON, encoded by an encoder with the strategies that you need. A value that cannot be
-    /// JSON (a number that is not finite, an `encode` that throws) fails the run with `invalidRequest(.body)` before
+    /// JSON (a number that is not finite, an `encode` that throws) fails the run with `invalidRequest(body)` before
     /// anything is sent.
     ///
     /// Disfavoured, so that a literal becomes a `JSON`, which keeps the order of its members.
@@ -59,7 +59,6 @@ public struct RequestBody: Sendable {
     /// regular file or is shorter than the range, the run fails with `uploadSource` before anything is sent. If it
     /// becomes shorter during the upload, the run fails with `uploadSource`, and the server sees an incomplete request.
     /// If it grows, only its initial size is sent.
-    /// what was there at the start is sent.
     public static func file(
         _ path: String, range: Range<UInt64>? = nil, contentType: String? = "application/octet-stream"
     ) -> RequestBody {

@@ -19,14 +19,14 @@ extension RequestBody {
     /// The body is sent in chunks and over HTTP/1.1, even if HTTP/2 could be negotiated, because libcurl cannot send
     /// trailers over HTTP/2. With ``HTTP2Policy/priorKnowledge`` the run fails with `invalidRequest`. Arguments of the
     /// request cannot be parts of such a body. Fields for framing, routing, authentication, caching or the description
-    /// of the content cannot be trailers (RFC 9110, 6.5.1): the run fails with `invalidRequest(.headerName)`.
+    /// of the content cannot be trailers (RFC 9110, 6.5.1): the run fails with `invalidRequest(headerName)`.
     public func withTrailers(
         _ names: [String], _ fields: @escaping @Sendable () async throws -> Headers
     ) -> RequestBody {
         if names.isEmpty { return self }
         var body = RequestBody(
             content: .pulled(TrailedBody(body: self, names: names, fields: fields)), contentType: contentType)
-        // What makes the source of this body compresses it, too.
+        // The source of the new body is compressed, and the original one is not.
         body.coding = coding
         return body
     }
@@ -101,7 +101,7 @@ extension Headers {
 /// A body that is followed by trailers.
 struct TrailedBody: PulledBody {
     let body: RequestBody
-    /// Those of its own trailers.
+    /// The names of its own trailers.
     let names: [String]
     let fields: @Sendable () async throws -> Headers
 

@@ -8,7 +8,6 @@ import Synchronization
 /// Its size is limited; the least recently used entries are evicted first. It ends with its agent. The agent's own
 /// memory, ``CacheConfiguration/memoryBytes``, comes on top: it has responses that are ready to be delivered, and this
 /// storage has those that are used less often.
-/// holds those that are not used so often.
 public final class MemoryCacheStorage: CacheStorage {
     private struct State {
         var counts = CacheCounts()

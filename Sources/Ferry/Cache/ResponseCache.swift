@@ -22,7 +22,8 @@ final class ResponseCache: Sendable {
     let httpPrefix: [UInt8]
     private let invalidations = Invalidations()
     let validations = ValidationTable()
-    /// What was fetched for all that share the storage, and could not be stored: nobody is to wait for it again.
+    /// Keys of responses that were fetched for all that share the storage, but could not be stored: nobody waits for
+    /// them again.
     let unshared = UnsharedKeys()
     /// Held while a stored set of variants is changed, so that no change is lost.
     let changing = Mutex(())

@@ -48,7 +48,7 @@ public struct TLSConfiguration: Sendable, Hashable {
 }
 
 /// A client certificate for mutual TLS. If its files cannot be used, every run over https fails with
-/// `tls(.configuration)`.
+/// `tls(configuration)`.
 public struct ClientCertificate: Sendable, Hashable {
     /// A PEM file with the certificate, followed by its chain.
     public var certificateFile: String

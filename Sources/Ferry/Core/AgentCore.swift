@@ -19,7 +19,7 @@ final class AgentCore: TransferReceiver {
         var undelivered = 0
         /// Runs with a response whose task has not yet decided whether to continue.
         var undecided = 0
-        /// Refreshes of the token that are under way, also where no run waits for them.
+        /// Active refreshes of the token, including those that no run waits for.
         var refreshes = 0
         var cancels = CancelLog()
         var isClosed = false
@@ -89,7 +89,7 @@ final class AgentCore: TransferReceiver {
     /// Whether the current task refreshes this agent's token. Active runs wait for the requests of such a task.
     var isRefreshing: Bool { RefreshScope.core == ObjectIdentifier(self) }
 
-    /// A shutdown waits for it within its grace: a refresh may have to store the token that it was given.
+    /// A shutdown waits for it within the grace period: a refresh may have to store the token that it was given.
     func refreshBegan() { state.withLock { $0.refreshes += 1 } }
 
     func refreshEnded() {

@@ -13,18 +13,16 @@ extension NetworkAgent {
     /// file is complete. In a directory no existing file is replaced.
     ///
     /// Only the statuses 200, 203, 206 and 226 come with a file. Any other status is `invalidStatusCode`, even if the
-    /// configuration accepts it, and the target stays unchanged. The request's own
-    /// ``Request/statusValidation`` can accept further statuses if it names them: with ``StatusValidation/codes(_:)``,
-    /// ``StatusValidation/custom(_:)`` or ``StatusValidation/any``, or, outside of 200 to 299, with
-    /// ``StatusValidation/range(_:)``.
+    /// configuration accepts it, and the target stays unchanged. The request's own ``Request/statusValidation`` can
+    /// accept further statuses if it names them: with ``StatusValidation/codes(_:)``, ``StatusValidation/custom(_:)``
+    /// or ``StatusValidation/any``, or, outside of 200 to 299, with ``StatusValidation/range(_:)``.
     ///
     /// Redirects, retries, adapters, the authenticator and observers work as in any run. Status and content type are
     /// checked; the value and the completion hooks are not used. A response that is not accepted throws an error with
     /// the first 4,096 bytes of its body, and creates no file. The body is requested without compression and stored
     /// unchanged; if a server compresses nevertheless, the body is decoded and cannot be resumed. The size is limited
-    /// only by the request's own
-    /// ``Request/maxBodyBytes``. The download itself sets `Range`, `If-Range` and `Accept-Encoding`, and with
-    /// ``DownloadOptions/skipsUnchanged`` `If-None-Match` and `If-Modified-Since`.
+    /// only by the request's own ``Request/maxBodyBytes``. The download itself sets `Range`, `If-Range` and
+    /// `Accept-Encoding`, and with ``DownloadOptions/skipsUnchanged`` `If-None-Match` and `If-Modified-Since`.
     ///
     /// If two runs, in any processes, download to the same target at once, the second one fails with `fileIO` and
     /// `EBUSY`.

@@ -98,12 +98,12 @@ public struct DownloadOptions: Sendable, Hashable {
     /// is downloaded again. The default is `false`.
     public var skipsUnchanged = false
 
-    /// The required size of the file in bytes. With another size the run fails with `contentMismatch(.length)`, as soon
+    /// The required size of the file in bytes. With another size the run fails with `contentMismatch(length)`, as soon
     /// as the server tells it. The default is `nil`, any size.
     public var expectedLength: Int64?
 
     /// The required SHA-256 of the file, as 64 hexadecimal digits. With another digest the run fails with
-    /// `contentMismatch(.sha256)`, and the data is deleted. The whole file is read for this at the end. The default is
+    /// `contentMismatch(sha256)`, and the data is deleted. The whole file is read for this at the end. The default is
     /// `nil`, any digest.
     public var sha256: String?
 

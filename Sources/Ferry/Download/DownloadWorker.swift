@@ -112,7 +112,7 @@ final class DownloadWorker: BodyCarrier {
         throw mismatch(why, head)
     }
 
-    /// Has no segment yet.
+    /// Begins again without a segment.
     func beginAnew() { segment.withLock { $0 = nil } }
 
     private struct Body {

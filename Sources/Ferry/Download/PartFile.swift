@@ -187,7 +187,7 @@ final class PartFile: Sendable {
         DirectorySyncs.shared.sync(directory, then: end)
     }
 
-    /// Deletes it.
+    /// Deletes the part file and its metadata.
     func remove() {
         unlinkat(directory.descriptor, metadata, 0)
         unlinkat(directory.descriptor, part, 0)

@@ -41,7 +41,7 @@ extension RequestError {
         /// The name of the code without its detail, like `incompleteBody`.
         public var name: String { word.rawValue }
 
-        /// The name of the detail, like `connect` of `timeout(.connect)`; `nil` if there is none.
+        /// The name of the detail, like `connect` of `timeout(connect)`; `nil` if there is none.
         public var detail: String? {
             switch cause {
             case .none: nil

@@ -4,9 +4,8 @@
 ///     let users = try await agent.send(BatchRequest(ids.map(UserInfo.init), .collectAll, atMost: 8))
 ///
 /// The values are a tuple or an array in the given order. By default the first failure cancels the rest and fails the
-/// batch;
-/// ``RequestError/failedIndex`` is the index of the failed member, and ``RequestError/finished`` has the values of the
-/// others. With `.collectAll` there is a `Result` for each member. An empty batch succeeds at once.
+/// batch; ``RequestError/failedIndex`` is the index of the failed member, and ``RequestError/finished`` has the values
+/// of the others. With `.collectAll` there is a `Result` for each member. An empty batch succeeds at once.
 ///
 /// Members are runs of their own, with their own observers and hooks. They wait in the queue like other runs. `limit`
 /// is the maximum number of members that run at once; by default all of them do.
@@ -205,7 +204,7 @@ extension BatchRequest {
     public func priority(_ priority: RequestPriority?) -> BatchRequest { changed { $0.priority = priority } }
 
     /// The same batch with a deadline for the whole batch, from its start. At the deadline, active members fail with
-    /// `timeout(.deadline)`, or `timeout(.queue)` if they are in the queue, and members that have not started are not
+    /// `timeout(deadline)`, or `timeout(queue)` if they are in the queue, and members that have not started are not
     /// sent. The default is `nil`, the deadline of the group around it.
     public func deadline(_ deadline: Duration?) -> BatchRequest { changed { $0.deadline = deadline } }
 

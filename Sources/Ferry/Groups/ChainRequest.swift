@@ -102,7 +102,7 @@ extension ChainRequest {
     public func priority(_ priority: RequestPriority?) -> ChainRequest { changed { $0.priority = priority } }
 
     /// The same chain with a deadline for the whole chain, from its start. At the deadline, the current step fails with
-    /// `timeout(.deadline)`, an active closure is cancelled, and later steps never start. The default is `nil`, the
+    /// `timeout(deadline)`, an active closure is cancelled, and later steps never start. The default is `nil`, the
     /// deadline of the group around it.
     public func deadline(_ deadline: Duration?) -> ChainRequest { changed { $0.deadline = deadline } }
 

@@ -35,7 +35,7 @@ struct CacheDirectiveList: Sendable {
         var mayClose = true
         while at < bytes.count {
             let start = at
-            // What a name is without the quoted strings in it; `nil` where there are none.
+            // The name without its quoted strings; `nil` if it has none.
             var unquoted: [UInt8]?
             while at < bytes.count, bytes[at] != 0x2C, bytes[at] != 0x3D {
                 if bytes[at] == 0x22, let end = Self.closingQuote(bytes, at, &mayClose) {

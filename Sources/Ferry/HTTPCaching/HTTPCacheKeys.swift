@@ -51,7 +51,7 @@ struct HTTPCacheTarget: Sendable {
     let url: String
     /// The key of a plain GET; `nil` for any other request, or if adapters or a token may change it.
     var key: CacheKey?
-    /// Its fields say how it uses the cache (RFC 9111, 5.2.1 and 5.4): their values.
+    /// Whether its fields say how it uses the cache (RFC 9111, 5.2.1 and 5.4), and their values.
     var hasDirectives = false
     var cacheControl: String?
     var pragma: String?
@@ -94,7 +94,7 @@ extension AgentCore {
     }
 }
 
-/// What the fields of a request say of what may answer it.
+/// What the fields of a request require of the responses that may serve it.
 enum CachingWords: Comparable, Sendable {
     case none
     /// Directives for caches (RFC 9111, 5.2.1).
@@ -232,7 +232,7 @@ final class ValidationTable: Sendable {
 
         deinit { end() }
 
-        /// What the validation has told is stored, or it has failed.
+        /// The result of the validation is stored, or the validation has failed.
         func end() {
             if isOver.exchange(true, ordering: .relaxed) { return }
             let waiters = table.waiters.withLock { $0.removeValue(forKey: key) }

@@ -205,7 +205,7 @@ enum Freshness {
         case explicit(Int64)
         /// From the age of the representation (RFC 9111, 4.2.2).
         case heuristic(Int64)
-        /// Not known.
+        /// The response has no lifetime.
         case unknown
 
         var microseconds: Int64 {

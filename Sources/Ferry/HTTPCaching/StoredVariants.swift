@@ -26,9 +26,9 @@ final class StoredVariant: Sendable {
     let validators: Validators
     /// Until this time it is used for a request without cache directives, in microseconds since 1970; 0 means never.
     let freshUntil: CacheTime
-    /// A 304 that names its fields again, and but for dates says the same of them, changes nothing else of it.
+    /// Whether a 304 that repeats its fields and changes only dates can update it, see ``Renewal``.
     let isRenewable: Bool
-    /// The fields that ask for its validation, where no other response is stored for its URL (RFC 9111, 4.3.1).
+    /// The fields that request its validation if no other response is stored for its URL (RFC 9111, 4.3.1).
     let conditions: [Headers.Field]
 
     init(
@@ -225,8 +225,8 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
 }
 
 extension [StoredVariant] {
-    /// These with others in the place of some that a 304 has spoken of, which are the newest from now on. `nil` where
-    /// another run has stored a response meanwhile that was asked for later: what the 304 speaks of is older.
+    /// These responses, in which `new` replaces `old`, which a 304 has confirmed, and becomes the newest. `nil` if
+    /// another run has meanwhile stored the response to a later request: what the 304 confirms is older.
     func replacing(
         _ old: [StoredVariant], by new: [StoredVariant], since requestTime: CacheTime
     ) -> [StoredVariant]? {

@@ -61,7 +61,7 @@ enum HostVerdict: Sendable, Equatable {
     case answered
     /// It cannot be reached, or does not respond.
     case failed
-    /// Nothing.
+    /// It says nothing about the host.
     case nothing
 
     init(_ error: RequestError) {
@@ -153,7 +153,7 @@ struct HostKey: Sendable, Hashable {
         guard let colon = url[..<length].firstIndex(of: 0x3A), colon + 3 < length else { return nil }
         let start = url[(colon + 3)..<length].lastIndex(of: 0x40).map { $0 + 1 } ?? colon + 3
         var host = url[start..<length]
-        // Only one of the supported schemes has five letters; those for sockets have no port.
+        // Only `https` has five letters; the schemes for sockets have no port.
         let ownPort: StaticString = colon == 5 ? ":443" : ":80"
         let hasOwnPort = ownPort.withUTF8Buffer { host.suffix($0.count).elementsEqual($0) }
         if hasOwnPort {

@@ -1,19 +1,18 @@
 /// Observes runs: all runs of an agent, or those of one request.
 ///
-/// Every run, including cancelled ones, has one
-/// ``willStart(_:)`` and ends with one ``willStop(_:_:)`` and one ``didStop(_:_:)``. The methods are called one after
-/// another for each run, but concurrently for different runs: protect mutable state with a lock. Keep the methods
-/// short, because the run waits for them.
+/// Every run, including cancelled ones, has one ``willStart(_:)`` and ends with one ``willStop(_:_:)`` and one
+/// ``didStop(_:_:)``. The methods are called one after another for each run, but concurrently for different runs:
+/// protect mutable state with a lock. Keep the methods short, because the run waits for them.
 public protocol RequestObserver: Sendable {
     /// [caller's thread] A run is about to start; nothing was sent yet.
     func willStart(_ run: RunInfo)
 
-    /// [event loop's thread] An informational response came (RFC 9110, 15.2), like `103 Early Hints` (RFC 8297), before
+    /// [event loop] An informational response (RFC 9110, 15.2) has arrived, like `103 Early Hints` (RFC 8297), before
     /// the response itself.
     ///
-    /// At most 32 come in an attempt: more, or heads of more than ``Limits/headerBytes`` together, fail it with
-    /// `headersTooLarge`. A retry or a redirect may bring them again. The event loop waits for this method: it must not
-    /// block.
+    /// An attempt may have at most 32: more, or heads of more than ``Limits/headerBytes`` together, fail it with
+    /// `headersTooLarge`. A retry or a redirect may receive them again. The event loop waits for this method: it must
+    /// not block.
     func informational(_ run: RunInfo, _ response: InformationalResponse)
 
     /// [callback queue, or the caller's task with `await`] The outcome is known. Called before
@@ -74,7 +73,7 @@ public struct RunInfo: Sendable, Identifiable {
     /// The request's tag.
     public let tag: String?
 
-    /// The values that the application added to the request. No text of Ferry's contains them.
+    /// The values that the application added to the request. Ferry includes them in no text.
     public let userInfo: [String: any Sendable]
 
     /// The id of the batch or chain that contains the run; `nil` for other runs.

@@ -100,7 +100,7 @@ final class RouteSocket: Sendable {
         case datagram(Int)
         /// Messages were lost.
         case lost
-        /// Nothing is there now.
+        /// There is no datagram now.
         case nothing
         /// Nothing more will arrive.
         case end

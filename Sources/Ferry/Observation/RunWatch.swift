@@ -18,7 +18,7 @@ final class RunWatch: Sendable {
     /// The latest request, for the log: after a redirect its URL is not that of the run.
     private let latest = Mutex<SentRequest?>(nil)
 
-    /// [event loop's thread] The closure that one call has passed for informational responses.
+    /// [event loop] The closure that one call has passed for informational responses.
     typealias InformationalHandler = @Sendable (InformationalResponse) -> Void
 
     init(
@@ -75,7 +75,7 @@ final class RunWatch: Sendable {
         if result.status != 0 { log?.received(info, to: latestRequest, status: result.status, Headers(result)) }
     }
 
-    /// [event loop's thread] An informational response came.
+    /// [event loop] An informational response has arrived.
     func received(_ response: InformationalResponse) {
         log?.received(info, to: latestRequest, status: response.status, response.headers)
         for observer in observers { observer.informational(info, response) }

@@ -14,8 +14,8 @@ import Synchronization
 ///
 /// Each attempt of a run (a retry, a redirect) has its own span id below the same parent. The fields are not sent to
 /// another origin than the run's, unless ``RedirectPolicy/keepsTraceContext`` is set. They are not sent either if the
-/// request, the configuration or an adapter has set a
-/// `traceparent` field, or if ``Request/propagatesTrace`` is `false`.
+/// request, the configuration or an adapter has set a `traceparent` field, or if ``Request/propagatesTrace`` is
+/// `false`.
 public struct TraceContext: Sendable, Hashable {
     /// The current context, of which runs send children. The default is `nil`: nothing is sent.
     @TaskLocal public static var current: TraceContext?

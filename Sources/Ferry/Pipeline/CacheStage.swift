@@ -231,7 +231,7 @@ struct CacheStage: Sendable {
         if isWritten == nil { cache.endLease(plan.key) }
     }
 
-    /// The run was cancelled on its way to a look at this answer.
+    /// The run was cancelled before it looked at this answer.
     func drop(_ answer: Answer) {
         if let plan, answer.isArrival, !answer.isHit { core.cache?.endLease(plan.key) }
     }

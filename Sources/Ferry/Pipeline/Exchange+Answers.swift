@@ -109,7 +109,7 @@ extension Exchange {
         return .goOn
     }
 
-    /// Nobody would read what the application writes, if the request had another body.
+    /// Refuses another body, because nobody would read what the application writes.
     func checkBody(of outgoing: OutgoingRequest) throws(RequestError) {
         guard let writer = carrier?.writerBody, outgoing.body?.isMade(of: writer) != true else { return }
         throw RequestError(

@@ -120,7 +120,7 @@ struct Exchange {
 
     // MARK: Entry
 
-    /// Goes on behind a plain transfer that has asked for a validation. Who calls it lets the run go in the end.
+    /// Continues after a plain transfer that has requested a validation. The caller unregisters the run.
     static func answer(
         _ call: Call, _ control: RunControl, after first: Answer, of validation: PlainValidation, by core: AgentCore
     ) async -> Answer {
@@ -302,7 +302,7 @@ struct Exchange {
         }
     }
 
-    /// What the cache makes of an answer that was asked for before the exchange began.
+    /// Passes to the cache the answer to a validation that was sent before the exchange began.
     private mutating func taken(_ answer: Answer, of validation: PlainValidation) async -> Answer {
         var stage: HTTPCacheStage?
         do throws(RequestError) {

@@ -65,7 +65,7 @@ struct SharingStage: Sendable {
         material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(token.map(String.init) ?? "none")")
         let policy = core.cachePolicy(of: request)
         (policy.terms?.sensitiveData ?? policy.http?.sensitiveData ?? .none).withBytes { material.appendCounted($0) }
-        // The HTTP cache (RFC 9111) works behind this stage.
+        // The HTTP cache (RFC 9111) comes after this stage.
         if let http = call.http { material.appendCounted("\(http.terms.isShared) \(http.mode)") }
         material.appendCounted("\(transfer.acceptedEncodings) \(transfer.isIdempotent) \(control.isRefresh)")
         // Each run has its own deadline; the other timeouts belong to the transfer.

@@ -116,7 +116,6 @@ public protocol Authenticator<Token>: Sendable {
 /// A refresh counts unless it helped, that is, unless the run that started it was then accepted. So an expired token is
 /// always replaced, however often that happens. Getting the first token does not count. A run that is refused after the
 /// limit was reached ends with the response it has.
-/// limit is reached ends with the response it has.
 ///
 /// Refreshes of tokens that have expired (``Authenticator/expiration(of:)``) have a limit of their own, of the same
 /// size but at least 1: such a refresh counts if it fails, or if its token has expired when it comes.

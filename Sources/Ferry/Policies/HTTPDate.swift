@@ -41,8 +41,8 @@ struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
         secondsSince1970 = Self.days(from: date) * 86400 + Int64(time)
     }
 
-    /// The one form that is written today, `Sun, 06 Nov 1994 08:49:37 GMT`, in exactly this way. `nil` of any other,
-    /// which may still be a date.
+    /// Parses the one form that is written today, like `Sun, 06 Nov 1994 08:49:37 GMT`. `nil` for any other text, which
+    /// may still be a date.
     init?(usual text: UnsafeRawBufferPointer) {
         guard text.count == Self.usualCount else { return nil }
         func number(_ at: Int) -> Int? {
@@ -65,9 +65,9 @@ struct HTTPDate: Sendable, Hashable, CustomStringConvertible {
         secondsSince1970 = Self.days(from: date) * 86400 + Int64(hours * 3600 + minutes * 60 + min(seconds, 59))
     }
 
-    /// Bytes of the usual form.
+    /// The length of the usual form in bytes.
     static let usualCount = 29
-    /// Their names as numbers.
+    /// The names of the months as numbers.
     private static let monthWords = months.map { $0.utf8.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } }
 
     /// `Sun, 06 Nov 1994 08:49:37 GMT`

@@ -6,7 +6,7 @@ import FerryTransport
 ///
 /// - 301 and 302 turn a POST into a GET without a body, as in browsers. 303 turns any method except HEAD into GET. 307
 ///   and 308 keep method and body; a body that can be sent only once is `bodyNotReplayable`.
-/// - Only http and https are followed. A redirect from https to http is `redirectForbidden(.downgrade)` unless
+/// - Only http and https are followed. A redirect from https to http is `redirectForbidden(downgrade)` unless
 ///   ``allowsDowngrade`` is set.
 /// - When a redirect leaves the origin (scheme, host and port), `Authorization`, `Cookie`, `Proxy-Authorization` and
 ///   the ``sensitiveHeaders`` are dropped, and stay dropped even if a later redirect comes back. So are `Host`,
@@ -14,7 +14,7 @@ import FerryTransport
 ///   sent, and no `Referer` is added.
 /// - Every redirect counts, also in a loop. One more than the limit is `tooManyRedirects`.
 ///
-/// Other responses of class 3 (300, 304, 305, 306), and those without a `Location`, are delivered.
+/// Other 3xx responses (300, 304, 305, 306), and those without a `Location`, are delivered.
 ///
 ///     var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
 ///     configuration.redirectPolicy = .follow(upTo: 3, sensitiveHeaders: ["X-Api-Key"]) { hop in
@@ -74,7 +74,7 @@ public enum RedirectDecision: Sendable, Hashable {
     case follow
     /// Deliver the response.
     case deliver
-    /// Fail with `redirectForbidden(.policy)`.
+    /// Fail with `redirectForbidden(policy)`.
     case refuse
 }
 
@@ -260,7 +260,7 @@ struct RedirectMachine: Sendable {
                 sensitive: policy.sensitiveHeaders))
     }
 
-    /// To a server behind a socket its name is that of this machine, which it uses in redirects to itself.
+    /// A server behind a Unix socket calls itself `localhost` in redirects to itself.
     private static func target(of location: [UInt8], from source: URLParts) throws(TransferFailure) -> URLParts {
         let target = try source.resolving(location)
         let own = source.isSecure ? "https://localhost/" : "http://localhost/"

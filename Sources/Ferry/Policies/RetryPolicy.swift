@@ -12,8 +12,9 @@
 /// together. The time of a `Retry-After` field is added before the wait for the same reason; with ``Jitter/none`` it
 /// replaces the wait. If it exceeds ``maxRetryAfter``, the response is delivered without a retry.
 ///
-/// Errors of certificates and pins, invalid requests, a cancel, a shutdown and a deadline are never retried. Neither is
-/// 401, which an authenticator handles.
+/// Errors of certificates and pins, invalid or forbidden requests, a full queue, errors of files and of the
+/// application's own code, a cancel, a shutdown and a deadline are never retried. Neither are 401 and 407, which an
+/// authenticator or a credential provider handles.
 ///
 ///     var configuration = NetworkConfiguration(baseURL: "https://api.example.com")
 ///     configuration.retryPolicy = .exponential(maxAttempts: 4, baseDelay: .milliseconds(100))
@@ -43,11 +44,11 @@ public struct RetryPolicy: Sendable {
     /// How the wait is randomised. The default is `.full`.
     public var jitter: Jitter
 
-    /// The statuses that are retried. The default is 408, 429, 502, 503 and 504. 401 is never retried.
+    /// The statuses that are retried. The default is 408, 429, 502, 503 and 504. 401 and 407 are never retried.
     public var statuses: Set<Int> = [408, 429, 502, 503, 504]
 
     /// The errors that are retried; a code without a detail stands for all its details. The default is `connect`,
-    /// `dns(.temporary)`, `timeout(.dns)`, `timeout(.connect)`, `timeout(.tls)`, `connectionReset`, `connectionClosed`,
+    /// `dns(temporary)`, `timeout(dns)`, `timeout(connect)`, `timeout(tls)`, `connectionReset`, `connectionClosed`,
     /// `incompleteBody` and `http2Stream`.
     public var retryableErrors: [RequestError.Code] = [
         .connect, .dns(.temporary), .timeout(.dns), .timeout(.connect), .timeout(.tls), .connectionReset,

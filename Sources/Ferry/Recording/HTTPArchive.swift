@@ -1,8 +1,8 @@
 import FerryJSON
 public import FoundationEssentials
 
-/// Recorded exchanges in the format HAR 1.2 (HTTP archive), which browsers and proxies also use. A
-/// ``Recorder`` creates it, and `StubTransport` of FerryTesting responds from it.
+/// Recorded exchanges in the format HAR 1.2 (HTTP archive), which browsers and proxies also use. A ``Recorder`` creates
+/// it, and `StubTransport` of FerryTesting responds from it.
 ///
 /// Members that HAR requires but Ferry does not know are -1 or empty, as the format specifies.
 public struct HTTPArchive: Codable, Sendable {

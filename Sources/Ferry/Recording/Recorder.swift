@@ -175,7 +175,7 @@ struct RecordedExchange: Sendable {
         return entry
     }
 
-    /// What is compressed may hold secrets that nobody can see to mask them.
+    /// Whether a body is compressed: secrets in it could not be found and masked.
     private static func isCompressed(_ fields: Headers) -> Bool {
         !["", "identity"].contains(lowercased(fields["Content-Encoding"] ?? ""))
     }

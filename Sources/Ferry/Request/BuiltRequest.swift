@@ -16,9 +16,9 @@ public struct OutgoingRequest: Sendable {
     /// The header fields. The configuration's `User-Agent` and `Accept-Encoding` are added unless they are set here.
     public var headers: Headers
 
-    /// The body; arguments that go there are in it already. To adapters its content type stands among the ``headers``;
-    /// where they set another body that names a type, that takes its place, unless they have changed the field, or the
-    /// request's own headers have one. The same holds for the `Content-Encoding` of a body that is compressed.
+    /// The body, including the arguments that go there. Adapters see its content type in ``headers``. If they set
+    /// another body that has a content type, that type replaces the field, unless they have changed the field or the
+    /// request's own headers set it. The same is true for the `Content-Encoding` of a compressed body.
     public var body: RequestBody? {
         didSet {
             changes &+= 1
@@ -52,7 +52,7 @@ public struct OutgoingRequest: Sendable {
     /// Notes that the `Content-Type` field, if there is one, came from the body.
     mutating func noteBodyType() { if body != nil { bodyType = headers["Content-Type"] } }
 
-    /// Its body is compressed to this already, or is when it is sent.
+    /// Notes the coding of the body, which is compressed already or as it is sent.
     fileprivate mutating func noteBodyCoding(_ coding: RequestBody.Coding?) { bodyCoding = coding?.name }
 }
 
@@ -76,10 +76,10 @@ struct BuiltRequest: ~Copyable, Sendable {
     var trace: TraceParent?
     /// Counts the bytes of the body as they are sent, if upload progress may be requested.
     var meter: UploadMeter?
-    /// Told of informational responses; `nil` where nobody is.
+    /// Receives informational responses; `nil` if nobody does.
     private(set) var informed: RunWatch?
 
-    /// Has this one told of informational responses, if there is one.
+    /// Makes `watch` receive informational responses, if there is one.
     mutating func inform(_ watch: RunWatch?) {
         guard let watch else { return }
         informed = watch

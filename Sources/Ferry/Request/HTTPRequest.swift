@@ -27,7 +27,7 @@ public struct HTTPRequest<Value: Sendable>: Request {
     public var body: RequestBody?
     /// Replaces the configuration's base URL. The default is `nil`.
     public var baseURL: String?
-    /// Replaces the configuration's CDN. The default is `nil`.
+    /// Replaces the configuration's CDN URL. The default is `nil`.
     public var cdnURL: String?
     /// Whether the path is joined to the CDN. The default is `false`.
     public var usesCDN = false

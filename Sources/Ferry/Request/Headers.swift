@@ -261,7 +261,7 @@ struct CommonHeaders: Sendable {
 /// The method of a request (RFC 9110, 9): a standard method or any other token.
 ///
 /// Methods are case-sensitive and sent as written. A method that is not a token (RFC 9110, 5.6.2) fails with
-/// `invalidRequest(.method)` before anything is sent.
+/// `invalidRequest(method)` before anything is sent.
 public struct HTTPMethod: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
     /// The method as it is sent.
     public let rawValue: String

@@ -345,7 +345,8 @@ final class RequestBuilder: Sendable {
         return block
     }
 
-    /// A field that is there may have come with this body, on the way through an adapter. Another would be a lie.
+    /// Adds `Content-Encoding`. A field that is already there may have come with this body, through an adapter. Another
+    /// coding is refused.
     private func append(
         _ coding: RequestBody.Coding, to block: inout HeaderBlock, besides own: Headers, _ common: Headers, url: String
     ) throws(RequestError) {
@@ -371,7 +372,7 @@ final class RequestBuilder: Sendable {
 }
 
 extension RequestError {
-    /// Otherwise something else than intended would be sent.
+    /// The error for a credential that would not be sent as intended.
     static func unusableCredential(url: String) -> RequestError {
         RequestError(preparing: .invalidRequest, message: "a credential contains a control character", url: url)
     }

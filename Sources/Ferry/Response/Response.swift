@@ -233,7 +233,7 @@ extension Response {
 }
 
 extension InformationalResponse {
-    /// Those whose heads these lines are.
+    /// The responses with these lines as their heads.
     static func all(in lines: [[UInt8]]) -> [InformationalResponse] {
         var found: [InformationalResponse] = []
         for line in lines {

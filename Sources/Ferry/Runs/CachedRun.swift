@@ -115,7 +115,7 @@ struct CachedRun: Sendable {
         let run: AwaitedRun
     }
 
-    /// Asks the server whether what memory has is still good; `nil` where it takes more than that.
+    /// Sends a validation of the response in memory; `nil` if one plain transfer is not enough.
     private func beginValidation<R: Request>(of request: R) -> Begun? {
         guard group == nil, refusal == nil, let http = stage.http,
             let validation = PlainValidation(of: request, http, by: core),
@@ -124,7 +124,7 @@ struct CachedRun: Sendable {
         return Begun(validation: validation, run: run)
     }
 
-    /// The reply, if the server has said that what memory has is still good, and nothing else of it.
+    /// The reply, if the server has confirmed the response in memory and changed only its dates.
     @inline(__always)
     private mutating func renewedReply<R: Request>(
         _ request: R, _ begun: Begun, by answer: Answer
@@ -137,7 +137,8 @@ struct CachedRun: Sendable {
         return try reply(request, from: renewed)
     }
 
-    /// Not on the caller's actor. What the server says beyond that, redirects, retries and failures are the exchange's.
+    /// Ends the run after any other answer: an exchange handles redirects, retries and failures. Not on the caller's
+    /// actor.
     @concurrent
     private mutating func end<R: Request>(
         _ request: R, _ begun: Begun, after answer: Answer

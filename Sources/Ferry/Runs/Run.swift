@@ -85,7 +85,7 @@ class Run: @unchecked Sendable {
     /// The head of a streamed response has arrived.
     func received(head: TransferResult) {}
 
-    /// The answer that is streamed is whole, and the request is still being sent.
+    /// The streamed response is complete, but the request is still being sent.
     func answered(_ result: TransferResult) {}
 
     /// A piece of the streamed body has arrived. It is valid until this returns.
@@ -118,14 +118,14 @@ extension Run {
         return fill
     }
 
-    /// [loop's thread] The fields behind its body.
+    /// [event loop] Writes the trailer fields. Returns their size; `nil` if there is not enough room.
     func fillTrailers(_ space: UnsafeMutableRawBufferPointer) -> Int? {
         guard let trailers = source?.trailers, trailers.count <= space.count else { return nil }
         space.copyBytes(from: trailers)
         return trailers.count
     }
 
-    /// [loop's thread] An informational response came.
+    /// [event loop] An informational response has arrived.
     func received(informational head: UnsafeRawBufferPointer) {
         guard let informed, let response = InformationalResponse.all(in: TransferResult.lines(head)).first else {
             return

@@ -28,7 +28,7 @@ extension NetworkAgent {
     /// `invalidRequest`.
     ///
     /// The request must not have a body of its own, and an adapter must not set another one: either fails with
-    /// `invalidRequest(.body)`. An adapter may compress the body and add trailers. Redirects, retries, adapters and
+    /// `invalidRequest(body)`. An adapter may compress the body and add trailers. Redirects, retries, adapters and
     /// credentials work as for ``stream(_:onInformational:)`` until a byte of the body has been sent; after that they
     /// fail with `bodyNotReplayable`. `trailers` has the names of the fields that
     /// ``RequestBodyWriter/finish(trailers:)`` may send; the rules are those of ``RequestBody/withTrailers(_:_:)``.

@@ -29,7 +29,6 @@ public struct StreamedResponse: Sendable {
 /// A slow reader slows the server down: when half a megabyte is unread, the socket is no longer read. Read the body
 /// once, in one task at a time. When the last copy of the body and of its response is released, the rest is discarded
 /// and the exchange ends.
-/// the exchange ends.
 public struct ResponseBody: AsyncSequence, Sendable {
     /// A piece.
     public typealias Element = Data
@@ -95,9 +94,9 @@ final class BodyReader: Sendable {
     private let watch: RunWatch?
     private let core: AgentCore
     private let isOver = Mutex(false)
-    /// A whole body was given out, of a run that does not end with that.
+    /// A complete body was returned, by a run that does not end with its body.
     private let wasGiven = Atomic(false)
-    /// The run ends with the body. That of an exchange ends with its closure.
+    /// The run ends with the body. An exchange ends with its closure.
     private let endsItself: Bool
 
     init(

@@ -107,7 +107,7 @@ final class StreamRun: Run, @unchecked Sendable {
                 state.isWhole = true
                 return (state.headWaiter.take().map { .head($0, answer) } ?? .none, state.endWaiters)
             }
-            // What comes of the rest of the request is not the reader's matter.
+            // How the rest of the request ends does not concern the reader.
             let end = state.end ?? self.end(answer)
             state.end = end
             if case .result(let result) = answer, state.result == nil || result.succeeded { state.result = result }
@@ -127,7 +127,7 @@ final class StreamRun: Run, @unchecked Sendable {
         act(wake)
     }
 
-    /// The body has come to its end, and was read.
+    /// Whether the body was read to its end.
     var hasEnded: Bool {
         stream.withLock { state in
             guard case .end? = state.end else { return false }
@@ -135,7 +135,7 @@ final class StreamRun: Run, @unchecked Sendable {
         }
     }
 
-    /// Why it has failed; `nil` where it has not.
+    /// Why it has failed; `nil` if it has not.
     var failure: RequestError? {
         stream.withLock { if case .failure(let error)? = $0.end { error } else { nil } }
     }
@@ -167,7 +167,7 @@ final class StreamRun: Run, @unchecked Sendable {
         return metrics
     }
 
-    /// Of a body that has ended and was read.
+    /// The trailer fields; empty until the body was read to its end.
     var trailers: Headers {
         stream.withLock { $0.buffered.isEmpty ? $0.result : nil }?.trailerFields ?? Headers()
     }

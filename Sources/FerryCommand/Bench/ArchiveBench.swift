@@ -235,7 +235,7 @@ struct ArchiveLoad: Sendable {
         }
     }
 
-    /// The clock that sleeps may be ahead of this one, as behind a suspend of the machine.
+    /// The clock that sleeps may be ahead of this one, for example after the machine was suspended.
     fileprivate static func time(since start: UInt64) -> UInt64 {
         let now = monotonicNanoseconds()
         return now > start ? now - start : 0

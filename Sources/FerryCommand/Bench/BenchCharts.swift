@@ -6,11 +6,11 @@ struct BenchCharts {
     /// The data of the charts.
     struct Figures: Sendable {
         let histogram: [BenchReport.Bar]
-        /// By the names of the percentiles.
+        /// By the name of the percentile.
         let latency: [String: Double]
         let series: [BenchReport.Point]
 
-        /// Of the histogram.
+        /// The number of values in the histogram.
         var count: UInt64 { histogram.reduce(0) { $0 + $1.count } }
     }
 
@@ -136,7 +136,7 @@ struct BenchCharts {
         return ChartFrame(format, height: height, x: 0...end, y: y, yScale: scale)
     }
 
-    /// A window's figure lies over all of it, not at one moment.
+    /// A window's figure is drawn across the whole window, not at one moment.
     private func steps(_ figure: (BenchReport.Point) -> Double) -> [(x: Double, y: Double)] {
         var start = 0.0
         return figures.series.flatMap { point in
@@ -159,7 +159,7 @@ struct BenchCharts {
     }
 }
 
-/// The area of a chart of a page: places of values, and the lines and words around it, as SVG.
+/// The frame of a chart as SVG: the positions of values, the axes and their labels.
 struct ChartFrame: Sendable {
     /// How values are spread over an axis.
     enum Scale: Sendable {
@@ -168,21 +168,21 @@ struct ChartFrame: Sendable {
         case logarithmic
     }
 
-    /// How wide it is drawn. Letters grow and shrink with a drawing: one for a wide window cannot be read in a narrow
-    /// one, so a page has both.
+    /// The width of the drawing. Text scales with a drawing: one for a wide window is unreadable in a narrow one, so a
+    /// page has both.
     struct Format: Sendable {
-        /// The class of what holds it; the page's style shows one of the two.
+        /// The class of its container; the page's style shows one of the two.
         let name: String
         let width: Double
         let left: Double
-        /// Values along the bottom, at most.
+        /// The maximum number of values on the x axis.
         let ticks: Int
 
         static let wide = Format(name: "wide", width: 960, left: 68, ticks: 11)
         static let slim = Format(name: "slim", width: 400, left: 52, ticks: 4)
         static let all = [wide, slim]
 
-        /// The rules that show the one that fits.
+        /// The style rules that show the format that fits.
         static let style = """
             .slim { display: none; }
             @media (max-width: 640px) { .wide { display: none; } .slim { display: block; } }
@@ -228,8 +228,8 @@ struct ChartFrame: Sendable {
         return width > 0 ? min(max((place(value) - place(range.lowerBound)) / width, 0), 1) : 0
     }
 
-    /// Round values within the range: 1, 2 and 5 times powers of ten, at most so many where that can be. A logarithmic
-    /// range that has less than two of them is divided like a linear one.
+    /// Round values within the range: 1, 2 and 5 times powers of ten, at most `count` if possible. A logarithmic range
+    /// with fewer than two of them is divided like a linear one.
     static func ticks(_ range: ClosedRange<Double>, _ scale: Scale, atMost count: Int) -> [Double] {
         switch scale {
         case .linear:
@@ -258,7 +258,7 @@ struct ChartFrame: Sendable {
         return stride(from: first, through: last, by: 1).map { pow(10, $0) }
     }
 
-    /// Lines across with their values, and the values along the bottom.
+    /// The horizontal lines with their values, and the values of the x axis.
     func axes(x xText: (Double) -> String, y yText: (Double) -> String) -> String {
         var svg = ""
         for value in Self.ticks(y, yScale, atMost: 5) {

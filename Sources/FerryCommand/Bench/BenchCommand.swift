@@ -211,8 +211,8 @@ struct BenchPlan: Sendable {
     /// Descriptors kept for files, event loops and everything else.
     private static let spareDescriptors = 100
 
-    /// For the closed model one for each sender, within the limits of the system. For the open model so many that it
-    /// does not wait for connections: it would measure its own limit.
+    /// For the closed model one for each sender, within the limits of the system. For the open model enough that no
+    /// request waits for one: the load would measure its own limit.
     static func usualConnections(_ model: Model, descriptors: Int = descriptorLimit) -> Int {
         switch model {
         case .closed(let concurrency):

@@ -11,7 +11,7 @@ struct BenchLoad: Sendable {
     let recorder: BenchRecorder
     let requests: Int?
     let duration: Duration?
-    /// Of the open model: which of the numbers are sent.
+    /// In the open model: which of the requests are sent.
     var share = FleetShare.whole
 
     /// With more requests in flight, the load would measure memory.

@@ -167,7 +167,7 @@ struct BenchTotals: Sendable, Codable {
 struct BenchErrors: Sendable {
     private var counts: [RequestError.Code: UInt64] = [:]
     private var messages: [RequestError.Code: String] = [:]
-    /// Those that other processes have counted, by the code in words.
+    /// The counts of other processes, by the text of the code.
     private var others: [String: UInt64] = [:]
     private var otherMessages: [String: String] = [:]
     /// The failures because of a status that was not accepted.
@@ -292,7 +292,7 @@ struct BenchPhases: Sendable, Codable {
 
 /// A window of the measured time, with the results in it.
 struct BenchWindow: Sendable, Equatable, Codable {
-    /// The end of the window, in seconds since the measurement began.
+    /// The start and the end of the window, in seconds since the measurement began.
     var start: Double
     var end: Double
     var latencies: Histogram

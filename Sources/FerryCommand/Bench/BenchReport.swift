@@ -121,7 +121,7 @@ struct BenchReport: Codable, Sendable, Equatable {
     var warnings: [String] = []
     /// The figures of another client under the same load; `nil` without `--compare`.
     var comparison: RivalReport?
-    /// Who has put the load on it together; `nil` without `--fleet`.
+    /// The workers that shared the load; `nil` without `--fleet`.
     var fleet: [FleetMember]?
 
     private enum CodingKeys: String, CodingKey {

@@ -25,8 +25,8 @@ struct BenchRun: Sendable {
         BenchReport(plan, await figures())
     }
 
-    /// The same as figures, of a load that begins at an agreed time where one is given. `look` is called ten times a
-    /// second with what was measured so far.
+    /// The same as figures. With `begin`, the load begins at that time. `look` is called ten times a second with what
+    /// was measured so far.
     func figures(
         at begin: FleetBegin? = nil, _ look: @escaping @Sendable (BenchTotals, _ seconds: Double) -> Void = { _, _ in }
     ) async -> BenchFigures {
@@ -111,12 +111,12 @@ struct BenchFigures: Sendable {
     var date: Date
     var totals: BenchTotals
     var seconds = 0.0
-    /// Seconds from the time at which it was to begin until it did.
+    /// Seconds from the planned start to the actual one.
     var late = 0.0
     var usage = ProcessUsage.zero
     var share = CPUShare(busiestThread: 0, process: 0, machine: 0)
     var connections: UInt64 = 0
-    /// Kilobytes at the peak.
+    /// The peak in kilobytes.
     var memory = ProcessUsage.peakMemory
     var windows: [BenchWindow] = []
 
@@ -126,13 +126,13 @@ struct BenchFigures: Sendable {
     }
 }
 
-/// Of the monotonic clock; 0 where the time is yet to come.
+/// Nanoseconds of the monotonic clock since `start`; 0 if it is in the future.
 private func nanoseconds(since start: UInt64) -> UInt64 {
     let now = monotonicNanoseconds()
     return now - min(start, now)
 }
 
-/// Waits until the monotonic clock has come so far, or the task is cancelled.
+/// Waits until the monotonic clock reaches this time, or the task is cancelled.
 func sleep(untilMonotonic nanoseconds: UInt64?) async {
     let now = monotonicNanoseconds()
     guard let nanoseconds, nanoseconds > now else { return }

@@ -88,7 +88,7 @@ struct BenchTable {
         return text + Self.errors(report.errors, report.errorMessages, columns)
     }
 
-    /// Who has carried a part of it; nothing without a fleet.
+    /// The workers of a fleet; empty without one.
     private var workers: String {
         (report.fleet ?? []).enumerated().map { index, member in
             let counts = "\(grouped(member.requests)) requests, \(member.outcome.rawValue)"
@@ -122,7 +122,7 @@ struct BenchTable {
         }.joined()
     }
 
-    /// What does not fit goes on below its beginning.
+    /// Text that does not fit continues below its beginning.
     private static func line(_ name: String, _ text: String, _ columns: Int) -> String {
         let room = columns - 1 - labelWidth
         let lines =
@@ -139,7 +139,7 @@ struct BenchTable {
     /// With this width, eight cells fit into 80 columns, the last of which stays free.
     private static let cellWidth = 8
 
-    /// The figures of a latency that there is room for; the most telling ones stay.
+    /// The latency figures for which there is room; the most important ones stay.
     private var names: [String] {
         let room = max(3, (columns - 1 - Self.labelWidth) / Self.cellWidth)
         let kept = ["p50", "p99", "max", "p90", "p99.9", "mean", "p95", "p75"].prefix(room)

@@ -47,7 +47,7 @@ struct BenchRuling: Sendable, Equatable {
         let missed = (report.checks ?? []).filter { $0.verdict == .failed }
         let fails = report.failed > 0 && !verdict.decides(on: "failed")
         let isWrong = mustBeRight && report.wrongBodies > 0 && !verdict.decides(on: "wrong")
-        // Conditions are on what was measured; they cannot allow that a part was not.
+        // Conditions apply to what was measured. They cannot excuse a part that was not.
         let isWhole = (report.fleet ?? []).allSatisfy { $0.outcome == .finished }
         blamesFailures = fails || isWrong || missed.contains { ["failed", "wrong"].contains($0.figure) }
         if wasInterrupted {

@@ -136,7 +136,7 @@ struct DownloadOrder: Sendable {
         showsProgress = !arguments.has("quiet") && Console.isLive
     }
 
-    /// A file, as the command line asks for it.
+    /// The request for one file.
     private static func request(_ url: String, _ arguments: ParsedArguments) throws -> HTTPRequest<Response> {
         let asked = try FetchRequest(url: url, arguments)
         var request = HTTPRequest(.get, asked.path, headers: asked.headers)

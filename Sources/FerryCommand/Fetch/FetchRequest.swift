@@ -97,7 +97,7 @@ enum FetchBody {
         }
     }
 
-    /// The same of `-d` and `--json-body`, read to its end.
+    /// The body of `-d` or `--json-body`, read completely.
     static func held(_ arguments: ParsedArguments) throws -> (bytes: [UInt8], contentType: String)? {
         if arguments.has("data") && arguments.has("json-body") {
             throw UsageError("--data and --json-body cannot be combined")

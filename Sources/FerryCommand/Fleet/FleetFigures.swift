@@ -107,7 +107,7 @@ extension FleetFigures {
             && counted <= 1 << 48 && totals.isSound(within: seconds)
     }
 
-    /// Whether one process can have measured these after the others: what it counts only grows.
+    /// Whether these figures can follow earlier ones of the same process: counts only grow.
     func follow(_ earlier: FleetFigures) -> Bool {
         totals.failed >= earlier.totals.failed && totals.latencies.contains(earlier.totals.latencies)
     }

@@ -153,7 +153,7 @@ struct FleetMachine: Sendable {
         }
     }
 
-    /// Whether they can come after what the worker has said before.
+    /// Whether these figures can follow the last ones of the worker.
     private func isPossible(_ figures: FleetFigures?, from index: Int) -> Bool {
         guard let figures, let last = workers[index].last else { return true }
         return figures.follow(last)

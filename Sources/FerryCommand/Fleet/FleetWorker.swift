@@ -178,7 +178,7 @@ struct FleetWorker: Sendable {
         let (number, fault) = await watch.value
         if let fault { throw fault }
         (beat.phase, beat.number) = (.done, number)
-        // The result of another is not written over.
+        // Do not overwrite the result of another worker.
         try await checkPlace(place, state, beat.token)
         let result = FleetResult(token: beat.token, figures: FleetFigures(figures), wasInterrupted: Task.isCancelled)
         _ = try await store.set(

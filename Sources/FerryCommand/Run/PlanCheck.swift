@@ -146,7 +146,7 @@ enum PlanExpectation {
 
     private static func fault(_ message: String) -> RequestError { RequestError(.applicationError, message: message) }
 
-    /// What of a request of a plan its failures are explained with.
+    /// A request with the limits that error messages name.
     private static func bounds(of plan: PlanRequest) -> HTTPRequest<Response> {
         var request = HTTPRequest(.get, plan.path.source)
         request.timeouts = plan.timeout.map { Timeouts(idle: nil, total: $0) }

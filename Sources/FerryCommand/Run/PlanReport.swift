@@ -12,7 +12,7 @@ struct PlanReport: Sendable {
     var finished: Int { rows.count { $0.state == .finished } }
     var isOK: Bool { finished == rows.count }
 
-    /// By the first failure.
+    /// The exit code, by the first failure.
     var exitCode: ExitCode {
         let failures = rows.filter { $0.state == .failed }.sorted { $0.end < $1.end }
         guard let first = failures.first, let code = first.code else { return isOK ? .success : .transferFailed }
@@ -153,7 +153,7 @@ struct PlanTable {
     private let columns: Int
     /// The width of the names; longer ones get lines of their own.
     private let nameWidth: Int
-    /// Those that there is room for.
+    /// The phases for which there is room.
     private let phases: [PlanPhase]
 
     /// No line is longer than `columns`, unless a word is. With fewer than 80 columns, the shorter phases are left out.

@@ -34,7 +34,7 @@ struct PlanStart: Sendable {
         }
     }
 
-    /// The same plan with another base.
+    /// Starts a plan with another base.
     init(_ plan: Plan, values: [(name: String, value: String)] = [], base: String) throws(InputError) {
         self = try PlanStart(plan, values: values, hasOtherBase: true).based(on: base)
     }

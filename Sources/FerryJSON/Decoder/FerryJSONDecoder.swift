@@ -5,9 +5,9 @@ public import FoundationEssentials
 /// It is a value type: configure a copy. It reads some documents differently than Foundation: if a key appears twice,
 /// the last value counts; a comma before a closing bracket is an error; the text must be UTF-8; a number larger than
 /// any finite double makes the document invalid; `-0` is the integer 0, also as a `Double`; and up to 1,023 containers
-/// may be nested (512 in Foundation). A `Float` is the nearest to the nearest `Double`, which now and then is not the
-/// nearest to what is written. Errors are `DecodingError`s with the same coding paths; a text that is not JSON is
-/// `dataCorrupted` with a `JSONSyntaxError` beneath.
+/// may be nested (512 in Foundation). A `Float` is rounded from the nearest `Double`, so it is sometimes not the
+/// nearest to the text. Errors are `DecodingError`s with the same coding paths; a text that is not JSON is
+/// `dataCorrupted` with a `JSONSyntaxError` as the underlying error.
 public struct FerryJSONDecoder: Sendable {
     /// How dates are written. The default is `deferredToDate`, seconds since 2001.
     public var dateDecodingStrategy = DateDecodingStrategy.deferredToDate
@@ -77,9 +77,9 @@ extension FerryJSONDecoder {
         case millisecondsSince1970
         /// `2020-01-31T12:00:00Z` (RFC 3339).
         case iso8601
-        /// A string that this turns into a date.
+        /// A string, which the closure converts to a date.
         case parsed(@Sendable (String) throws -> Date)
-        /// Anything that this turns into a date.
+        /// Any value, which the closure converts to a date.
         case custom(@Sendable (_ decoder: any Decoder) throws -> Date)
 
         /// A string in the format of a parse strategy, such as `Date.ISO8601FormatStyle`. For a `DateFormatter`, which
@@ -96,7 +96,7 @@ extension FerryJSONDecoder {
         case deferredToData
         /// A string in base 64 (RFC 4648, section 4).
         case base64
-        /// Made by a closure.
+        /// Any value, which the closure converts to bytes.
         case custom(@Sendable (_ decoder: any Decoder) throws -> Data)
     }
 
@@ -110,7 +110,7 @@ extension FerryJSONDecoder {
 
     /// How keys are written.
     public enum KeyDecodingStrategy: Sendable {
-        /// As they stand.
+        /// As they are.
         case useDefaultKeys
         /// `created_at` in the document is `createdAt` in the type.
         case convertFromSnakeCase

@@ -48,9 +48,9 @@ struct NumberPlaces {
     }
 }
 
-/// A whole number from its digits, with which a fraction or an exponent may be written (RFC 8259, section 6).
+/// A whole number read from its digits, which may have a fraction or an exponent (RFC 8259, section 6).
 ///
-/// From 2^53 on doubles have gaps, and the one that stands for a number says no longer which integer was meant.
+/// From 2^53 on doubles have gaps, so a double no longer tells which integer was meant.
 struct JSONNumberText {
     private let isNegative: Bool
     private var digits: [UInt8] = []
@@ -83,7 +83,7 @@ struct JSONNumberText {
         }
     }
 
-    /// The number itself, nil where it has a fraction or the type cannot hold it.
+    /// The number; `nil` if it has a fraction or the type cannot hold it.
     func integer<T: FixedWidthInteger>(as type: T.Type = T.self) -> T? {
         guard !digits.isEmpty else { return 0 }
         let leading = digits.prefix { $0 == 0 }.count
@@ -91,7 +91,7 @@ struct JSONNumberText {
         var value: T = 0
         for digit in digits.dropFirst(leading) + Array(repeating: 0, count: scale) {
             let tenfold = value.multipliedReportingOverflow(by: 10)
-            // Downwards where it is negative: the lowest integer has no counterpart.
+            // Counts down if it is negative: the lowest integer has no positive counterpart.
             let next =
                 isNegative
                 ? tenfold.partialValue.subtractingReportingOverflow(T(digit))

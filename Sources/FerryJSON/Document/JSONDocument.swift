@@ -19,13 +19,13 @@ package final class JSONDocument: @unchecked Sendable {
         memory = .parser(parsed)
     }
 
-    /// A document made by hand.
+    /// A document that was built, not parsed.
     init(words: [UInt64], strings: [UInt8]) {
         ShortStrings.areSeen
         let wordCopy = UnsafeMutablePointer<UInt64>.allocate(capacity: words.count)
         wordCopy.initialize(from: words, count: words.count)
         wordCopy[0] = ferry_json_new_identity()
-        // The search for a key reads up to 16 bytes behind the last string.
+        // The search for a key reads up to 16 bytes after the last string.
         let stringCopy = UnsafeMutablePointer<UInt8>.allocate(capacity: strings.count + 16)
         stringCopy.initialize(from: strings, count: strings.count)
         (stringCopy + strings.count).initialize(repeating: 0, count: 16)
@@ -50,7 +50,8 @@ package final class JSONDocument: @unchecked Sendable {
 
 /// Strings of up to 15 bytes of ASCII, which Swift keeps within the two words of the string itself.
 private enum ShortStrings {
-    /// Looks once whether it keeps them as `ferry_json_short_words` says, for every length, and uses that if so.
+    /// Checks once, for every length, whether Swift stores them as `ferry_json_short_words` assumes, and uses that if
+    /// so.
     static let areSeen: Void = {
         let words: [UInt64] = [0, UInt64(JSONTag.string) << 56]
         let areAsThought = (0...15).allSatisfy { count in
@@ -123,7 +124,7 @@ extension ferry_json_tape {
         }
     }
 
-    /// The number at `index`, rounded to the nearest double where it is an integer beyond 2^53.
+    /// The number at `index`, rounded to the nearest double if it is an integer beyond 2^53.
     @inline(__always)
     func number(at index: Int) -> Double? {
         switch ferry_json_tag(self, index) {
@@ -145,7 +146,7 @@ extension ferry_json_tape {
         return found < 0 ? search(for: key, in: object) : found
     }
 
-    /// In bytes; no member of an object with noted keys has a longer one.
+    /// In bytes. No member of an object with noted keys has a longer key.
     private static var longestKept: Int { 256 }
 
     @inline(never)

@@ -35,9 +35,9 @@ public struct FerryJSONEncoder: Sendable {
         case millisecondsSince1970
         /// `2020-01-31T12:00:00Z` (RFC 3339).
         case iso8601
-        /// The string that this makes of a date.
+        /// The string that the closure returns for a date.
         case written(@Sendable (Date) -> String)
-        /// Anything that this encodes; an empty object where it encodes nothing.
+        /// What the closure encodes; an empty object if it encodes nothing.
         case custom(@Sendable (_ date: Date, _ encoder: any Encoder) throws -> Void)
 
         /// A string in a format, such as `Date.ISO8601FormatStyle`. For a `DateFormatter`, which would link all of
@@ -54,7 +54,7 @@ public struct FerryJSONEncoder: Sendable {
         case deferredToData
         /// A string in base 64 (RFC 4648, section 4).
         case base64
-        /// Anything that this encodes; an empty object where it encodes nothing.
+        /// What the closure encodes; an empty object if it encodes nothing.
         case custom(@Sendable (_ data: Data, _ encoder: any Encoder) throws -> Void)
     }
 

@@ -72,7 +72,7 @@ package struct TextBuffer {
 
     package mutating func append(number: Int64) { append(integer: number) }
 
-    /// So many bytes, which `fill` writes.
+    /// Appends this many bytes, which `fill` writes.
     package mutating func append(count more: Int, _ fill: (UnsafeMutableBufferPointer<UInt8>) -> Void) {
         reserve(more)
         fill(UnsafeMutableBufferPointer(start: bytes + count, count: more))

@@ -17,7 +17,7 @@ extension SchemaReader {
         return Array(array)
     }
 
-    /// The list may be empty in both drafts. No value is in it then.
+    /// The list may be empty in both drafts. Then no value matches.
     func anyList(_ value: JSON) throws(JSONSchemaError) -> [JSON] {
         guard let array = value.array else { throw error("enum", "must be a list") }
         return Array(array)

@@ -42,7 +42,7 @@ extension Double: JSONConvertible {
 }
 
 extension Float: JSONConvertible {
-    /// The nearest float; an error where that is infinite.
+    /// The nearest float; an error if that is infinite.
     public init(json: JSON) throws {
         self = Float(try json.asDouble())
         guard isFinite else { throw JSONMismatch(at: json, expected: "Float", found: "number out of range") }

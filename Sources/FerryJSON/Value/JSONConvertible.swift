@@ -14,8 +14,8 @@ internal import CFerryJSON
 ///     }
 public protocol JSONConvertible {
     /// Creates the value, or throws. The methods of `JSON` throw a `JSONMismatch`, which says what was expected and
-    /// where. A request whose value this is fails with `decoding` by it, and by a `DecodingError`; by any other error
-    /// but a `RequestError`, which stays as it is, with `applicationError`.
+    /// where. In a request with this value type, it fails the run with `decoding`, like a `DecodingError`. A
+    /// `RequestError` stays as it is, and any other error is `applicationError`.
     init(json: JSON) throws
 
     /// The value for an absent member. The default is nil: an absent member is an error.
@@ -91,7 +91,7 @@ extension JSONConvertible where Self: RawRepresentable, RawValue: JSONConvertibl
     }
 }
 
-// Ways through a document that make no view, and so count no references, for each value.
+// Ways through a document that create no view for each value, and so count no references.
 extension JSON {
     /// Where a value stands in its document.
     public struct Place: Sendable {
@@ -137,7 +137,7 @@ extension JSON {
     @usableFromInline
     func view(at place: Place) -> JSON { JSON(document: document, index: place.word) }
 
-    /// The view from which a type is made that may hold others of its kind.
+    /// The view of a value whose type may contain values of the same type.
     @usableFromInline
     func descend(to place: Place) throws -> JSON {
         if ferry_json_stack_is_low() { throw tooDeep(at: place) }

@@ -51,7 +51,7 @@ struct CoreRequest: Sendable {
     var onBody: (@Sendable ([UInt8]) -> Int)?
     /// The return value of `on_pull`, on the loop's thread.
     var onPull: (@Sendable (UnsafeMutableRawBufferPointer) -> Int)?
-    /// What `on_trailers` answers, likewise; nil is FERRY_ABORT.
+    /// The return value of `on_trailers`, on the loop's thread; nil is FERRY_ABORT.
     var onTrailers: (@Sendable (UnsafeMutableRawBufferPointer) -> Int)?
     /// Called with the result, on the loop's thread.
     var onFinished: (@Sendable (CoreResult) -> Void)?

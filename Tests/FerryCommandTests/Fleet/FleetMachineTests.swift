@@ -93,7 +93,7 @@ import Testing
         #expect(BenchFigures(merging: machine.figures).totals.ok == 9)
     }
 
-    /// Where Redis does not let its messages expire.
+    /// Also if Redis does not let its messages expire.
     @Test func aWorkerThatSendsNothingNewIsLost() throws {
         var machine = try started(1)
         #expect(machine.looked([beat("0", 1)], at: Self.second).word == "wait")

@@ -79,7 +79,7 @@ private final class MemoryFleetStore: FleetStore {
             #expect(report.series.map { Double($0.failed) }.reduce(0, +) == 0)
             #expect(report.memory == parts.map(\.memory).reduce(0, +) && report.bytes == 300 * 12)
             #expect(report.connections == parts.map(\.connections).reduce(0, +) && report.method == "POST")
-            // Of the open model the last is due 299/600 s after the start, whoever sends it.
+            // In the open model the last is due 299/600 s after the start, whoever sends it.
             if model[0] == "-r" { #expect(report.seconds >= 0.49 && report.seconds < 30) }
             #expect(store.keys.isEmpty, "nothing is left")
             let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")

@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    /// Of what an encoder has not written yet nothing comes after it.
+    /// After the fault, the encoder must not write the bytes that it still holds.
     @Test(
         "R48: a compressed stream that throws behind its last byte, or breaks its length", arguments: [nil, UInt64(5)])
     func compressedAtTheEnd(length: UInt64?) async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Ferry
 
-/// Trailer fields behind the body of a request.
+/// Trailer fields after the body of a request.
 @Suite(.timeLimit(.minutes(1))) struct UploadTrailerTests {
     private static let pieces: [[UInt8]] = [Array("abc".utf8), Array("de".utf8)]
 

@@ -52,7 +52,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// What is stored came to somebody without credentials.
+    /// The stored response was sent to somebody without credentials.
     @Test func aSharedCacheKeepsWhatWasForAllWhenAUserValidatesIt() async throws {
         let stub = StubTransport { request in
             let headers: Headers = ["ETag": "\"a\"", "Cache-Control": "max-age=60", "X-Number": "\(request.number)"]

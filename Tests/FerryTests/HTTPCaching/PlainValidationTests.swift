@@ -22,7 +22,7 @@ private final class Interruption: Sendable {
     }
 }
 
-/// Validations by one transfer: they come to what an exchange comes to, and withstand what comes between.
+/// Validations by one transfer: they have the same result as an exchange, and withstand what other runs do meanwhile.
 @Suite(.timeLimit(.minutes(1))) struct PlainValidationTests {
     private let bench = CacheBench()
 
@@ -42,7 +42,7 @@ private final class Interruption: Sendable {
         ["Connection": "X-Kept"], ["Cache-Control": "no-cache=\"x-kept\""], ["Date": "never"], ["Vary": "*"],
     ]
 
-    /// Runs that are started go the long way.
+    /// Started runs use an exchange.
     @Test(arguments: answers.indices, ["max-age=60", "no-cache", "max-age=5, stale-if-error=60"])
     func theFastPathHasTheSameResultAsAnExchange(index: Int, control: String) async throws {
         var seen: [String] = []
@@ -125,7 +125,7 @@ private final class Interruption: Sendable {
         await agent.shutdown()
     }
 
-    /// Of many validations within a second, one is stored: the others say nothing new but a fraction of a second.
+    /// Of many validations within a second, one is stored: the others differ only by a fraction of a second.
     @Test func a304WithTheSameDateLeavesTheStoredResponseAsItIs() async throws {
         let stub = StubTransport { request in
             let isFirst = request.headers["If-None-Match"] == nil
@@ -236,7 +236,7 @@ private final class Interruption: Sendable {
         return try await outcome.result.get()
     }
 
-    /// What others wait for.
+    /// The other runs wait for its validation.
     @Test func aCancelOfOneRunLetsTheOthersContinue() async throws {
         let stub = StubTransport { request in
             if request.number == 2 { return .hold }

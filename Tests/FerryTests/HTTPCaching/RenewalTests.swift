@@ -19,7 +19,7 @@ import Testing
             body: "stored")
     }
 
-    /// The fields of a 304, and how many of the stored ones get another value; `nil` where it is no renewal.
+    /// The fields of a 304, and how many of the stored ones get another value; `nil` if it is no renewal.
     private static let cases: [(fields: [(String, String)], changes: Int?)] = [
         ([("Date", usual)], 0), ([("Date", later)], 1), ([("date", later), ("etag", "\"a\"")], 1),
         ([("ETag", "\"a\""), ("Cache-Control", "max-age=60"), ("X-A", "1"), ("Date", later)], 1),

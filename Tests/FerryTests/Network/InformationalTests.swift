@@ -3,12 +3,12 @@ import FerryTesting
 import Synchronization
 import Testing
 
-/// Informational responses, told when they come.
+/// Informational responses, reported when they arrive.
 @Suite(.timeLimit(.minutes(1))) struct InformationalTests {
     private static let hint = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nLink: </b.js>\r\n\r\n"
     private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
-    /// Notes what it is told of, in its order.
+    /// Records what it is told, in order.
     private final class Watcher: RequestObserver {
         private let noted = Mutex<[(run: UInt64, text: String)]>([])
         private let signal: @Sendable () -> Void
@@ -17,7 +17,7 @@ import Testing
 
         var notes: [String] { noted.withLock { $0.map { $0.text } } }
 
-        /// Those of each run: the end of one may be told after the start of the next.
+        /// The events of each run: the end of one may be reported after the start of the next.
         var byRun: [[String]] {
             let all = noted.withLock { $0 }
             return Dictionary(grouping: all) { $0.run }.values.map { run in run.map { $0.text } }
