@@ -22,12 +22,15 @@ enum FerryRivals {
         await measure(load, Dressed(path: load.path)) { _ in nil }
     }
 
-    /// Tasks on the global executor, whose runs are exported to a collector in this process.
+    /// Tasks on the global executor, whose runs are exported to a collector in another process.
     static func exported(_ load: Load) async throws -> Measurement {
-        let collector = try LoopbackServer()
-        collector.handle("POST", "/v1/*") { _ in LoopbackResponse(json: "{}") }
+        let collector = try ChildProcess([ownExecutable, "worker", "serve"])
+        defer { collector.stop() }
+        guard let endpoint = collector.readLine(), endpoint.hasPrefix("http") else {
+            throw BenchmarkError("the collector did not start")
+        }
         var configuration = OTLPConfiguration(serviceName: "benchmark")
-        configuration.endpoint = collector.baseURL
+        configuration.endpoint = endpoint
         configuration.sampledFraction = 0.1
         // More than the default: a service does not send 30,000 requests per second through one processor.
         configuration.maxQueuedRuns = 1 << 16

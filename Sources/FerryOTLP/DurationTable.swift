@@ -17,6 +17,15 @@ final class DurationTable: Sendable {
         static var overflow: Series { Series(method: "", authority: "", isSecure: false, status: 0) }
     }
 
+    /// A series that was found lately. Comparing is cheaper than making and hashing its key.
+    private struct Recent {
+        let method: HTTPMethod
+        /// The beginning of the URL: `https://h:8443`.
+        let origin: String
+        let status: Int
+        let place: Int
+    }
+
     private struct Counts {
         var buckets: [UInt64]
         var sum = Duration.zero
@@ -29,10 +38,23 @@ final class DurationTable: Sendable {
         }
     }
 
+    private struct State {
+        /// The places of the series in `counts`.
+        var places: [Series: Int] = [:]
+        var counts: [Counts] = []
+        /// The latest first.
+        var recent: [Recent] = []
+
+        mutating func remember(_ found: Recent) {
+            if recent.count == 8 { recent.removeLast() }
+            recent.insert(found, at: 0)
+        }
+    }
+
     private let bounds: [Double]
     private let limits: [Duration]
     private let maxSeries: Int
-    private let series = Mutex<[Series: Counts]>([:])
+    private let state = Mutex(State())
     private let start: UInt64
 
     init(_ configuration: OTLPConfiguration, since start: UInt64) {
@@ -43,22 +65,59 @@ final class DurationTable: Sendable {
         self.start = start
     }
 
-    func record(_ duration: Duration, of key: Series) {
-        let bucket = limits.firstIndex { duration <= $0 } ?? limits.count
-        series.withLock { series in
-            // One look for nearly all: a key has two texts to hash.
-            if let index = series.index(forKey: key) { return series.values[index].add(duration, to: bucket) }
-            let place = series.count < maxSeries ? key : .overflow
-            series[place, default: Counts(buckets: Array(repeating: 0, count: limits.count + 1))]
-                .add(duration, to: bucket)
+    /// Records a run that has received a response or failed.
+    func record(_ duration: Duration, of run: RunInfo, _ outcome: RunOutcome) {
+        let bucket = bucket(of: duration)
+        guard case .finished(let status?, _) = outcome, let method = run.method else {
+            return record(duration, of: Series(run, outcome))
         }
+        let isDone = state.withLock { state in
+            for recent in state.recent
+            where recent.status == status && recent.method == method && run.begins(with: recent.origin) {
+                state.counts[recent.place].add(duration, to: bucket)
+                return true
+            }
+            return false
+        }
+        if isDone { return }
+        let series = Series(run, outcome)
+        let origin = (run.isSecure ? "https://" : "http://") + series.authority
+        state.withLock { state in
+            let place = place(of: series, &state)
+            state.counts[place].add(duration, to: bucket)
+            // The URL may be spelled in another way, which is found only by its key.
+            if run.begins(with: origin) {
+                state.remember(Recent(method: method, origin: origin, status: status, place: place))
+            }
+        }
+    }
+
+    func record(_ duration: Duration, of series: Series) {
+        let bucket = bucket(of: duration)
+        state.withLock { state in
+            let place = place(of: series, &state)
+            state.counts[place].add(duration, to: bucket)
+        }
+    }
+
+    private func bucket(of duration: Duration) -> Int { limits.firstIndex { duration <= $0 } ?? limits.count }
+
+    private func place(of key: Series, _ state: inout State) -> Int {
+        if let place = state.places[key] { return place }
+        let key = state.places.count < maxSeries ? key : .overflow
+        if let place = state.places[key] { return place }
+        state.places[key] = state.counts.count
+        state.counts.append(Counts(buckets: Array(repeating: 0, count: limits.count + 1)))
+        return state.counts.count - 1
     }
 
     /// The histogram since the start; empty if nothing was recorded.
     func metrics(at now: UInt64) -> [OTLPMetrics.Metric] {
-        let points = series.withLock { $0 }
-            .map { key, counts in
-                OTLPMetrics.Point(
+        let (places, all) = state.withLock { ($0.places, $0.counts) }
+        let points =
+            places.map { key, place in
+                let counts = all[place]
+                return OTLPMetrics.Point(
                     attributes: key.attributes, startTimeUnixNano: String(start), timeUnixNano: String(now),
                     count: String(counts.buckets.reduce(0, +)), sum: counts.sum / .seconds(1),
                     bucketCounts: counts.buckets.map(String.init), explicitBounds: bounds,
@@ -74,6 +133,18 @@ final class DurationTable: Sendable {
 }
 
 extension DurationTable.Series {
+    init(_ run: RunInfo, _ outcome: RunOutcome) {
+        let error: String? =
+            switch outcome {
+            case .finished: nil
+            case .failed(let error): error.code.label
+            case .cancelled: "cancelled"
+            }
+        self.init(
+            method: run.method?.rawValue ?? "", authority: run.host, isSecure: run.isSecure,
+            status: outcome.status ?? 0, error: error)
+    }
+
     var attributes: [OTLPAttribute] {
         if self == .overflow { return [OTLPAttribute("otel.metric.overflow", true)] }
         var made = [OTLPAttribute("http.request.method", method)]

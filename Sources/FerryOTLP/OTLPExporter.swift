@@ -56,17 +56,7 @@ public final class OTLPExporter: RequestObserver, RunTracer {
         if span.isRecorded { worker.record(RecordedRun(span, run, outcome)) }
         // A run that was not sent says nothing about a server.
         if configuration.exportsMetrics, metrics.attempts > 0 {
-            let error: String? =
-                switch outcome {
-                case .finished: nil
-                case .failed(let error): error.code.label
-                case .cancelled: "cancelled"
-                }
-            worker.durations.record(
-                metrics.total,
-                of: DurationTable.Series(
-                    method: run.method?.rawValue ?? "", authority: run.host, isSecure: run.isSecure,
-                    status: outcome.status ?? 0, error: error))
+            worker.durations.record(metrics.total, of: run, outcome)
         }
     }
 }

@@ -43,8 +43,7 @@ final class RunWatch: Sendable {
         if own.isEmpty && core.observers.isEmpty && core.tracer == nil && core.log == nil && onInformational == nil {
             return nil
         }
-        var log = core.log
-        log?.sensitiveHeaders = core.builder.sensitiveHeaders(of: request)
+        let log = core.log.map { RunLog(sink: $0.sink, sensitiveHeaders: core.builder.sensitiveHeaders(of: request)) }
         let info = RunInfo(request, url: url, number: number ?? core.nextNumber, in: group)
         let tracer = core.tracer
         let watch = RunWatch(
@@ -110,10 +109,17 @@ struct SentRequest: Sendable {
 
 /// Writes Ferry's log entries about runs. An agent without a sink has no `RunLog`, so that logging costs only the check
 /// for `nil`.
-struct RunLog: Sendable {
+///
+/// It is an object, so that the runs of other agents carry no more than a `nil` word.
+final class RunLog: Sendable {
     let sink: any LogSink
     /// The names of secret header fields, in addition to the well-known ones.
-    var sensitiveHeaders: [String] = []
+    private let sensitiveHeaders: [String]
+
+    init(sink: any LogSink, sensitiveHeaders: [String] = []) {
+        self.sink = sink
+        self.sensitiveHeaders = sensitiveHeaders
+    }
 
     func started(_ run: RunInfo) {
         sink.log(.debug, LogEntry(.debug, "started", run: run))
@@ -220,7 +226,7 @@ package protocol SpanNumbering: AnyObject, Sendable {
 }
 
 /// The span of a run, and the spans of its attempts below it.
-package final class RunSpan: Sendable {
+package struct RunSpan: Sendable {
     /// One transfer of a run. A redirect, a retry and the response to a challenge each start another.
     package struct Attempt: Sendable {
         /// The id of its span.
@@ -271,14 +277,10 @@ package final class RunSpan: Sendable {
     package let context: TraceContext
     /// The parent span of the run; 0 if the run starts a trace.
     package let parent: UInt64
-    /// Nanoseconds since 1970; 0 if nothing is recorded.
-    package let start: UInt64
-    package let isRecorded: Bool
     /// Creates the span ids, if Ferry does not.
     package let numbering: (any SpanNumbering)?
-    private let recorded = Mutex<[Attempt]>([])
-    /// A run with endless attempts must not be recorded endlessly.
-    private static let most = 128
+    /// `nil` if the span only tells servers that nothing is recorded. Most spans are like that, and need no object.
+    private let record: SpanRecord?
 
     /// Creates a span that is recorded, or that only tells servers that it is not.
     package init(
@@ -288,27 +290,45 @@ package final class RunSpan: Sendable {
         self.numbering = numbering
         self.context = context
         self.parent = parent
-        start = isRecorded ? wallClock() : 0
-        self.isRecorded = isRecorded
+        record = isRecorded ? SpanRecord() : nil
     }
 
-    /// The attempts so far, in order.
-    package var attempts: [Attempt] { recorded.withLock { $0 } }
+    package var isRecorded: Bool { record != nil }
+
+    /// Nanoseconds since 1970; 0 if nothing is recorded.
+    package var start: UInt64 { record?.start ?? 0 }
+
+    /// The recorded attempts so far, in order.
+    package var attempts: [Attempt] { record?.attempts ?? [] }
 
     /// The context of an attempt that is about to be sent.
     func begin(_ transfer: borrowing TransferRequest) -> TraceContext {
         let child = context.child()
-        if isRecorded {
-            let attempt = Attempt(
-                id: child.spanID, start: wallClock(), method: transfer.method, url: transfer.url)
-            recorded.withLock { if $0.count < Self.most { $0.append(attempt) } }
-        }
+        if let record { record.begin(child, transfer) }
         return child
     }
 
     /// The response to the latest attempt has arrived.
+    func received(_ result: TransferResult) { if let record { record.received(result) } }
+}
+
+/// What is recorded of a run for its trace.
+private final class SpanRecord: Sendable {
+    /// Nanoseconds since 1970.
+    let start = wallClock()
+    private let recorded = Mutex<[RunSpan.Attempt]>([])
+    /// A run with endless attempts must not be recorded endlessly.
+    private static let most = 128
+
+    var attempts: [RunSpan.Attempt] { recorded.withLock { $0 } }
+
+    func begin(_ context: TraceContext, _ transfer: borrowing TransferRequest) {
+        let attempt = RunSpan.Attempt(
+            id: context.spanID, start: wallClock(), method: transfer.method, url: transfer.url)
+        recorded.withLock { if $0.count < Self.most { $0.append(attempt) } }
+    }
+
     func received(_ result: TransferResult) {
-        guard isRecorded else { return }
         let now = wallClock()
         recorded.withLock { attempts in
             guard let last = attempts.indices.last, attempts[last].end == 0 else { return }

@@ -109,17 +109,20 @@ final class RedisFleetStore: FleetStore {
         let end = monotonicNanoseconds() + Self.patience
         while true {
             let result = await withCheckedContinuation { continuation in
-                queue.async { [client] in
-                    continuation.resume(
-                        returning: Result { () throws(RedisClient.Fault) in try client.perform(words) })
+                queue.async { [self] in
+                    let result = Result { () throws(RedisClient.Fault) in try client.perform(words) }
+                    var works = hasWorked.load(ordering: .relaxed)
+                    if case .success = result { works = true }
+                    // The thread sanitizer does not see that the continuation orders what is read below.
+                    hasWorked.store(works, ordering: .releasing)
+                    continuation.resume(returning: result)
                 }
             }
+            let works = hasWorked.load(ordering: .acquiring)
             switch result {
-            case .success(let reply):
-                hasWorked.store(true, ordering: .relaxed)
-                return reply
+            case .success(let reply): return reply
             case .failure(let fault):
-                let isWorthIt = !fault.isReply && hasWorked.load(ordering: .relaxed)
+                let isWorthIt = !fault.isReply && works
                 if !isWorthIt || monotonicNanoseconds() >= end { throw FleetError(fault.description) }
                 await pause(milliseconds: 200)
             }
