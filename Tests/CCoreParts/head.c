@@ -19,6 +19,7 @@ void parts_head_read(parts_head *out, const char *bytes, size_t length,
     bytes += line;
     length -= line;
   }
+  free(head.aside);
   *out = (parts_head){
       .code = fault.code, .detail = fault.detail,
       .complete = head.complete, .chunked = head.chunked,

@@ -18,7 +18,8 @@ private final class Interruption: Sendable {
 
     func pass() {
         guard left.subtract(1, ordering: .sequentiallyConsistent).newValue == 0 else { return }
-        action.withLock { $0 }?()
+        // Once: it may hold what holds this object.
+        action.withLock { $0.take() }?()
     }
 }
 
