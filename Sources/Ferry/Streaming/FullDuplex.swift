@@ -25,7 +25,8 @@ extension NetworkAgent {
     /// while neither side sends a byte.
     ///
     /// An exchange uses HTTP/1.1 and Ferry's own engine. If only libcurl could carry it, it fails with
-    /// `invalidRequest`.
+    /// `invalidRequest`. This includes credentials that answer a challenge: Digest, and those of a
+    /// ``CredentialProvider``.
     ///
     /// The request must not have a body of its own, and an adapter must not set another one: either fails with
     /// `invalidRequest(body)`. An adapter may compress the body and add trailers. Redirects, retries, adapters and
