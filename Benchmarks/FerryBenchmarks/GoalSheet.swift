@@ -210,11 +210,11 @@ struct GoalSheet {
                 of: "cpu_large",
                 "cpu_small", "µs"),
             special(
-                "10,000 in flight for 500 ms, closures: answered", 10_000, isAtMost: false, "", .slow, .closures,
+                "10,000 in flight for 500 ms, closures: responses", 10_000, isAtMost: false, "", .slow, .closures,
                 "answered"),
             special("10,000 in flight, closures: memory of each", 20_480, "bytes", .slow, .closures, "bytes_each"),
             special(
-                "10,000 in flight for 500 ms, await: answered", 10_000, isAtMost: false, "", .slow, .await, "answered"),
+                "10,000 in flight for 500 ms, await: responses", 10_000, isAtMost: false, "", .slow, .await, "answered"),
             besideTask("10,000 in flight, await: memory of each beside its task", 20_480, .slow),
             special(
                 "10,000 cancelled at once: results, each once", 10_000, isAtMost: false, "", .cancel, .closures,
@@ -255,7 +255,8 @@ struct GoalSheet {
             ratio(
                 "file of 1 GB loaded: CPU × the curl command", 1.2, "download", .await, to: "download", .curl, "ms"
             ) { $0.extra["cpu_ms"] ?? .nan },
-            special("gone on at 900 MB of 1 GB: asked for again", 0, "bytes", .resume, .await, "asked_again_bytes"),
+            special(
+                "resumed at 900 MB of 1 GB: bytes requested again", 0, "bytes", .resume, .await, "asked_again_bytes"),
             quotient(
                 "1,000 files of 100 KB, 32 at once: rate × one after another", 3, isAtMost: false, .files, .await,
                 "ratio",

@@ -7,13 +7,54 @@ enum Console {
     /// Prints results, never mixed with progress. After the first failed write, nothing more is written.
     static func out(_ text: String) { out(text.utf8) }
 
-    static func out(_ bytes: some Sequence<UInt8>) {
+    static func out(_ bytes: some Sequence<UInt8>) { put(Array(bytes)) }
+
+    /// Ends the line on standard output, unless a message has ended it.
+    static func endLine() { put([UInt8(ascii: "\n")], unlessLineIsEnded: true) }
+
+    private static func put(_ bytes: [UInt8], unlessLineIsEnded: Bool = false) {
         if hasOutputEnded { return }
         begun.add(1, ordering: .relaxed)
-        let code = Array(bytes).withUnsafeBytes { write($0, to: STDOUT_FILENO) }
+        let code = bytes.withUnsafeBytes { bytes in
+            guard sharesTerminal else { return write(bytes, to: STDOUT_FILENO) }
+            return line.withLock { line in
+                if unlessLineIsEnded && line == .ended { return 0 }
+                if let last = bytes.last { line = last == UInt8(ascii: "\n") ? .complete : .open }
+                return write(bytes, to: STDOUT_FILENO)
+            }
+        }
         ended.add(1, ordering: .relaxed)
         if code != 0 { outputCode.store(code, ordering: .relaxed) }
     }
+
+    /// Writes messages to standard error, on a line of their own if standard output is the same terminal.
+    static func betweenLines(_ message: () -> Void) {
+        guard sharesTerminal else { return message() }
+        line.withLock { line in
+            if line == .open {
+                error("\n")
+                line = .ended
+            }
+            message()
+        }
+    }
+
+    /// The last line of standard output.
+    private enum Line {
+        case complete
+        case open
+        /// A message has ended it.
+        case ended
+    }
+
+    /// Kept only if both streams are the same terminal.
+    private static let line = Mutex(Line.complete)
+
+    private static let sharesTerminal: Bool = {
+        var (out, error) = (stat(), stat())
+        guard isatty(STDOUT_FILENO) == 1, isatty(STDERR_FILENO) == 1 else { return false }
+        return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &error) == 0 && out.st_rdev == error.st_rdev
+    }()
 
     /// The numbers of writes to standard output that have begun and ended.
     private static let begun = Atomic<UInt64>(0)

@@ -23,7 +23,7 @@ enum ExitCode: Int32, Sendable, CaseIterable {
         case .usage: "wrong usage"
         case .badInput: "invalid input file"
         case .transferFailed: "transfer failed or output not written"
-        case .validationFailed: "validation or threshold failed"
+        case .validationFailed: "validation failed or condition met"
         case .statusNotAccepted: "status not accepted"
         case .interrupted: "interrupted"
         }

@@ -99,7 +99,7 @@ public struct RedisConfiguration: Sendable {
                 guard item.name == "db", let text = item.value else { throw RedisURLError("only db is allowed") }
                 database = try Self.database(text)
             }
-        case "rediss": throw RedisURLError("TLS: hiredis of Debian has none; use a Unix socket or a tunnel")
+        case "rediss": throw RedisURLError("TLS is not supported: use a Unix socket or a tunnel")
         default: throw RedisURLError("the scheme must be redis or unix")
         }
         if let password = parts.password, !password.isEmpty {

@@ -32,6 +32,42 @@ import Testing
         }
     }
 
+    @Test func aLogDoesNotContinueTheLineOfABody() async throws {
+        try await withLoopbackServer { server in
+            for line in [["-v"], ["-v", "-o", "-"]] {
+                let text = try shown(["fetch"] + line + [server.baseURL + "/hello"])
+                let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+                #expect(lines.filter { $0 == "Hello, ferry" }.count == 1, "\(text)")
+                #expect(!lines.dropLast().contains(""), "\(text)")
+                #expect(lines.contains { $0.contains("finished") }, "\(text)")
+            }
+        }
+    }
+
+    /// What the command shows on a terminal that is its standard output and standard error.
+    private func shown(_ line: [String]) throws -> String {
+        // What unlockpt(3) and ptsname(3) do: Swift's Glibc module has neither.
+        let (unlock, number): (UInt, UInt) = (0x4004_5431, 0x8004_5430)
+        let terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY)
+        var (off, index): (Int32, Int32) = (0, 0)
+        try #require(terminal >= 0 && ioctl(terminal, unlock, &off) == 0 && ioctl(terminal, number, &index) == 0)
+        defer { close(terminal) }
+        let script = #"terminal=$1; shift; exec "$0" "$@" >"$terminal" 2>&1"#
+        let shell = ["/bin/sh", "-c", script, try FerryProgram.path, "/dev/pts/\(index)"]
+        let end = try ChildProcess(shell + line).finish()
+        #expect(end.code == 0)
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = read(terminal, &buffer, buffer.count)
+            if count < 0 && errno == EINTR { continue }
+            // At its end a terminal fails with EIO.
+            if count <= 0 { break }
+            text += buffer[..<count]
+        }
+        return String(decoding: text.filter { $0 != UInt8(ascii: "\r") }, as: UTF8.self)
+    }
+
     @Test func namesInATableAreOneLine() {
         var row = PlanRow(name: "a\u{9B}", depth: 1)
         (row.state, row.message) = (.failed, "\u{202E}b\nc")

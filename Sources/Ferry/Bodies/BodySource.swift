@@ -258,13 +258,10 @@ extension BuiltRequest {
     mutating func carry(_ body: WriterBody) throws(RequestError) {
         guard transfer.body.length == 0 else {
             throw RequestError(
-                preparing: .invalidRequest(.body), message: "the request of an exchange has a body of its own",
+                preparing: .invalidRequest(.body), message: "the request of an exchange must not have a body",
                 url: transfer.url)
         }
-        if transfer.method == "HEAD" {
-            throw RequestError(
-                preparing: .invalidRequest(.framing), message: "HEAD carries no body", url: transfer.url)
-        }
+        if transfer.method == "HEAD" { throw .bodyOfHead(url: transfer.url) }
         try pull(body, of: RequestBody(content: .pulled(body), contentType: nil))
         if !body.trailerNames.isEmpty {
             transfer.headers.append("Trailer", body.trailerNames.joined(separator: ", "))

@@ -196,7 +196,7 @@ extension [UInt8] {
         for byte in value.utf8 where isControl(byte) && byte != 0x09 {
             throw BodyFault(
                 code: .invalidRequest(.headerValue),
-                message: "the value of the header field \(name) of a part has a control character")
+                message: "the value of the header field \(name) of a part contains a control character")
         }
         append(text: "\(name): \(value)\r\n")
     }

@@ -65,7 +65,7 @@ struct DownloadPlan: Sendable {
         if statusesOfFiles.contains(head.status) || own?.names(head.status) == true { return }
         throw RequestError(
             .invalidStatusCode(head.status),
-            message: "the status \(head.status) does not come with a file; the request's statusValidation can name it",
+            message: "a response with status \(head.status) is not a file; the request's statusValidation can name it",
             response: head)
     }
 

@@ -204,7 +204,7 @@ final class DownloadWorker: BodyCarrier {
                 of: response, bodyLength: Self.contentLength(response, current),
                 to: current?.question ?? DownloadMachine.Question())
             ?? RequestError(
-                .invalidStatusCode(response.status), message: "the status \(response.status) does not come with a file",
+                .invalidStatusCode(response.status), message: "a response with status \(response.status) is not a file",
                 response: response)
         guard let run = current?.run, !run.isWhole else { return error }
         // Its body may take a long time.

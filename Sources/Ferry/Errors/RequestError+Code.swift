@@ -197,7 +197,7 @@ extension RequestError.Code {
         case method
         /// The name of a header field is not a token.
         case headerName
-        /// The value of a header field has a control character other than a tab.
+        /// The value of a header field contains a control character other than a tab.
         case headerValue
         /// A `Content-Length` that is not that of the body, or a `Transfer-Encoding`.
         case framing

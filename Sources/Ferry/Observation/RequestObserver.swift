@@ -11,8 +11,8 @@ public protocol RequestObserver: Sendable {
     /// the response itself.
     ///
     /// An attempt may have at most 32: more, or heads of more than ``Limits/headerBytes`` together, fail it with
-    /// `headersTooLarge`. A retry or a redirect may receive them again. The event loop waits for this method: it must
-    /// not block.
+    /// `headersTooLarge`. A retry or a redirect may receive them again. Not called for runs that coalesce, nor for
+    /// every request of a download in segments. The event loop waits for this method: it must not block.
     func informational(_ run: RunInfo, _ response: InformationalResponse)
 
     /// [callback queue, or the caller's task with `await`] The outcome is known. Called before

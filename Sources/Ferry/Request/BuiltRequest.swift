@@ -237,7 +237,7 @@ extension HeaderBlock {
         for byte in value.utf8 where isControl(byte) && byte != 0x09 {
             throw RequestError(
                 preparing: .invalidRequest(.headerValue),
-                message: "the value of the header field \(name) has a control character", url: url)
+                message: "the value of the header field \(name) contains a control character", url: url)
         }
         if equalNames(name, "Transfer-Encoding") || equalNames(name, "Content-Length") {
             throw RequestError(

@@ -245,11 +245,7 @@ final class RequestBuilder: Sendable {
         let contentType = try place(
             body, arguments: arguments, encoding: encoding, method: method, in: &built)
         if case .none = built.transfer.body { return contentType }
-        if method == .head {
-            throw RequestError(
-                preparing: .invalidRequest(.framing), message: "a HEAD request cannot have a body",
-                url: built.transfer.url)
-        }
+        if method == .head { throw .bodyOfHead(url: built.transfer.url) }
         return contentType
     }
 
@@ -356,7 +352,8 @@ final class RequestBuilder: Sendable {
         if equalNames(other, coding.name) { return }
         throw RequestError(
             preparing: .invalidRequest(.body),
-            message: "Content-Encoding is set, and the body is to be compressed to \(coding.name)", url: url)
+            message: "the Content-Encoding field conflicts with the compression of the body to \(coding.name)", url: url
+        )
     }
 
     /// The length on the wire is that of the body. The same length set by the caller is left out; another one is
@@ -372,6 +369,12 @@ final class RequestBuilder: Sendable {
 }
 
 extension RequestError {
+    /// The error for a HEAD request with a body.
+    static func bodyOfHead(url: String) -> RequestError {
+        RequestError(
+            preparing: .invalidRequest(.framing), message: "a HEAD request cannot have a body", url: url)
+    }
+
     /// The error for a credential that would not be sent as intended.
     static func unusableCredential(url: String) -> RequestError {
         RequestError(preparing: .invalidRequest, message: "a credential contains a control character", url: url)

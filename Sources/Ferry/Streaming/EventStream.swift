@@ -51,12 +51,13 @@ extension NetworkAgent {
 /// default (no connection, a lost connection, 408, 429, 502, 503, 504). Any other failure is thrown.
 ///
 /// After the end of the body it waits for ``delay``, or for the time in the server's last `retry` field, at least 100
-/// ms. Each consecutive failure doubles the wait, up to ``maxDelay``, and half of the wait is random. A `Retry-After`
-/// field is honoured, up to ``maxDelay``.
+/// ms and at most ``maxDelay``. Each consecutive failure doubles the wait, up to ``maxDelay``, and half of the wait is
+/// random. A `Retry-After` field is honoured, up to ``maxDelay``. If ``delay`` is longer than ``maxDelay``, it is also
+/// the maximum.
 public struct EventReconnection: Sendable, Hashable {
     /// The wait before a reconnect, unless the server sets one. The default is 3 seconds.
     public var delay: Duration
-    /// The maximum wait. The default is 60 seconds.
+    /// The maximum wait, whatever the server sets, unless ``delay`` is longer. The default is 60 seconds.
     public var maxDelay: Duration
     /// The number of consecutive failures after which it still reconnects. The next failure is thrown. The default is
     /// 10.
@@ -71,6 +72,9 @@ public struct EventReconnection: Sendable, Hashable {
     public static let none = EventReconnection(delay: .zero, maxDelay: .zero, maxFailures: -1)
 
     var isOff: Bool { maxFailures < 0 }
+
+    /// The wait that no other wait exceeds.
+    var longest: Duration { max(delay, maxDelay) }
 }
 
 /// The events of a server, over any number of connections. Each iterator has its own connections.
@@ -165,7 +169,7 @@ public struct EventStream: AsyncSequence, Sendable {
             }
             lastEventID = connection?.parser.lastEventID ?? ""
             if let asked = connection?.parser.retry {
-                delay = Swift.min(Swift.max(asked, Self.leastRetry), stream.reconnection.maxDelay)
+                delay = Swift.min(Swift.max(asked, Self.leastRetry), stream.reconnection.longest)
             }
         }
 
@@ -227,11 +231,11 @@ public struct EventStream: AsyncSequence, Sendable {
             url = error.url
             let factor = Double(sign: .plus, exponent: Swift.min(failures - 1, 32), significand: 1)
             // Avoids a product that is too long for a duration.
-            let longest = delay < policy.maxDelay / factor ? delay * factor : policy.maxDelay
-            var wait = longest * Double.random(in: 0.5...1)
+            let doubled = delay < policy.longest / factor ? delay * factor : policy.longest
+            var wait = doubled * Double.random(in: 0.5...1)
             let now = HTTPDate(secondsSince1970: Int64(Date.now.timeIntervalSince1970))
             if let asked = error.response.flatMap({ RetryAfter.wait($0.headers.values(of: "Retry-After"), now: now) }) {
-                wait = Swift.max(wait, Swift.min(asked, policy.maxDelay))
+                wait = Swift.max(wait, Swift.min(asked, policy.longest))
             }
             self.wait = wait
         }

@@ -25,7 +25,8 @@ extension NetworkAgent {
     /// while neither side sends a byte.
     ///
     /// An exchange uses HTTP/1.1 and Ferry's own engine. If only libcurl could carry it, it fails with
-    /// `invalidRequest`.
+    /// `invalidRequest`. This includes credentials that answer a challenge: Digest, and those of a
+    /// ``CredentialProvider``.
     ///
     /// The request must not have a body of its own, and an adapter must not set another one: either fails with
     /// `invalidRequest(body)`. An adapter may compress the body and add trailers. Redirects, retries, adapters and
@@ -221,7 +222,7 @@ public struct RequestBodyWriter: Sendable {
     ///
     /// `trailers` are sent after the body (RFC 9110, 6.5). Their names must have been announced when the exchange
     /// began, and a value must not contain control characters except tabs; otherwise the exchange fails with
-    /// `uploadSource`. Throws `invalidRequest` if the body was finished before.
+    /// `uploadSource`. Throws `invalidRequest` if the body is already finished.
     public func finish(trailers: Headers = Headers()) throws(RequestError) {
         try exchange.writerBody.finish(trailers, url: exchange.url)
     }
@@ -284,7 +285,7 @@ final class WriterBody: PulledBody {
 
     func finishedTwice(_ url: String) -> RequestError {
         RequestError(
-            preparing: .invalidRequest(.body), message: "the body of the exchange was finished before", url: url)
+            preparing: .invalidRequest(.body), message: "the body of the exchange is already finished", url: url)
     }
 
     /// The body as one attempt reads it.

@@ -206,7 +206,7 @@ struct ArchiveLoad: Sendable {
 
     // MARK: Sending
 
-    /// Sends each request at its time, whatever the responses to the others. Latencies count from that time.
+    /// Sends each request at its time, regardless of the responses to the others. Latencies count from that time.
     func replay(since start: UInt64, by agent: NetworkAgent, _ recorder: BenchRecorder) async {
         await withDiscardingTaskGroup { group in
             for entry in entries {

@@ -14,7 +14,7 @@ enum BenchCommand: Subcommand {
         [
             CommandOption(
                 "concurrency", "c", value: "N", "Closed model: N requests at once, each after a response (64)"),
-            CommandOption("rate", "r", value: "R", "Open model: R requests per second, whatever the responses"),
+            CommandOption("rate", "r", value: "R", "Open model: R requests per second, regardless of responses"),
             CommandOption("duration", "z", value: "S", "Send requests for S seconds (10, without -n)"),
             CommandOption("requests", "n", value: "N", "Send N requests"),
             CommandOption("warm-up", "w", value: "S", "Warm up for S seconds, which are not counted (0)"),
@@ -90,8 +90,8 @@ enum BenchCommand: Subcommand {
 
         The first ctrl-C ends the load and prints the summary so far; requests without a response are counted. The
         manual's article "Measuring" explains the figures. Exit codes: 3 transfers failed, 5 a status was not
-        accepted, 4 a condition was met, or bodies were wrong and --expect-sha256, or no URL, was given.
-        A condition on failed or wrong replaces these: 'failed>1%' tolerates one failure in a hundred.
+        accepted, 4 a condition was met or bodies were wrong. Wrong bodies count only with --expect-sha256 or
+        without a URL. A condition on failed or wrong replaces these: 'failed>1%' tolerates one failure in a hundred.
         """
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
@@ -141,7 +141,7 @@ struct BenchPlan: Sendable {
         /// A fixed number of senders. Each sends its next request after its last response, so slow responses lower the
         /// rate.
         case closed(concurrency: Int)
-        /// A fixed number of requests per second, whatever the responses.
+        /// A fixed number of requests per second, regardless of responses.
         case open(rate: Double)
     }
 
@@ -203,7 +203,7 @@ struct BenchPlan: Sendable {
         let part = share.count > 1 ? ", part \(share.index + 1) of \(share.count)" : ""
         if archive?.isPaced == true { return "open, each at its time in the file" + part }
         guard case .closed(let concurrency) = model, most < concurrency else { return model.title + part }
-        return model.title + part + ", at most \(grouped(UInt64(most))) of them on their way"
+        return model.title + part + ", at most \(grouped(UInt64(most))) of them in progress"
     }
 
     private static let mostStreams = 100

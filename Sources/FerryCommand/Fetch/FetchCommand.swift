@@ -17,7 +17,7 @@ enum FetchCommand: Subcommand {
         let plan = try FetchPlan(arguments)
         if plan.printsCurl { return try printCurl(plan) }
         let (code, wasInterrupted) = try await interruptible {
-            await send(plan) {
+            await send(plan, endingLine: Console.endLine) {
                 Console.out($0)
             } saying: {
                 Console.error($0)
@@ -28,14 +28,16 @@ enum FetchCommand: Subcommand {
 
     /// Returns the exit code of the first exchange that failed.
     static func send(
-        _ plan: FetchPlan, to output: @escaping (UnsafeRawBufferPointer) -> Void, saying say: (String) -> Void
+        _ plan: FetchPlan, endingLine endLine: (() -> Void)? = nil,
+        to output: @escaping (UnsafeRawBufferPointer) -> Void, saying say: (String) -> Void
     ) async -> ExitCode {
         let agent = NetworkAgent(configuration: plan.configuration)
         var code = ExitCode.success
         for round in 0..<plan.count {
             if round > 0 { try? await Task.sleep(for: plan.delay) }
             if Task.isCancelled || Console.hasOutputEnded { break }
-            let writer = FetchWriter(plan.form, file: plan.outputPath.map(OutputFile.init), output)
+            let writer = FetchWriter(
+                plan.form, file: plan.outputPath.map(OutputFile.init), endingLine: endLine, output)
             let verdict = await TraceContext.$current.withValue(plan.trace) {
                 await send(plan, by: agent, writer, to: output)
             }

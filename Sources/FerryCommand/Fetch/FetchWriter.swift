@@ -26,6 +26,8 @@ final class FetchWriter {
     private let form: FetchForm
     private let file: OutputFile?
     private let output: (UnsafeRawBufferPointer) -> Void
+    /// Ends the last line.
+    private let endLine: () -> Void
     /// Incomplete JSON.
     private var held: [UInt8]?
     private var last: UInt8 = UInt8(ascii: "\n")
@@ -37,17 +39,21 @@ final class FetchWriter {
     /// A larger body is printed as it arrives.
     private static let mostHeld = 4 << 20
 
-    init(_ form: FetchForm, file: OutputFile?, _ output: @escaping (UnsafeRawBufferPointer) -> Void) {
+    init(
+        _ form: FetchForm, file: OutputFile?, endingLine endLine: (() -> Void)? = nil,
+        _ output: @escaping (UnsafeRawBufferPointer) -> Void
+    ) {
         self.form = form
         self.file = file
         self.output = file.map { file in { file.write($0) } } ?? output
+        self.endLine = endLine ?? { Array("\n".utf8).withUnsafeBytes(output) }
     }
 
     /// Why the body could not be written; `nil` if it could.
     var fault: String? {
         if isRefused {
-            return "the body is not text, or has control characters, which could command the terminal; "
-                + "-o FILE writes it to a file, -o - prints it all the same"
+            return "the body is not text, or contains control characters, which could command the terminal; "
+                + "-o FILE writes it to a file, -o - prints it anyway"
         }
         return file?.fault?.message
     }
@@ -81,7 +87,7 @@ final class FetchWriter {
         }
         release()
         if !pending.isEmpty && pending != [UInt8(ascii: "\r")] { isRefused = true }
-        if form.isTerminal && !isRefused && last != UInt8(ascii: "\n") { Array("\n".utf8).withUnsafeBytes(output) }
+        if form.isTerminal && !isRefused && last != UInt8(ascii: "\n") { endLine() }
     }
 
     /// Prints the held bytes unchanged.
@@ -174,12 +180,13 @@ enum FetchEvents {
     }
 }
 
-/// `--verbose`: logs a run with its heads, and the address of the connection.
+/// `--verbose`: logs a run with its heads, and the address of the connection. The body may go to the same
+/// terminal.
 struct FetchLog: LogSink, RequestObserver {
     let minimumLevel = LogLevel.trace
     private let lines = FileHandleLogSink(descriptor: 2, minimumLevel: .trace)
 
-    func log(_ entry: LogEntry) { lines.log(entry) }
+    func log(_ entry: LogEntry) { Console.betweenLines { lines.log(entry) } }
 
     func metrics(_ run: RunInfo, _ metrics: RequestMetrics) {
         guard let peer = metrics.peer else { return }

@@ -113,6 +113,7 @@ enum ManualExamples {
             "http_proxy, https_proxy, all_proxy, no_proxy",
             "Proxies, and hosts to reach without a proxy; used only with --proxy-env."
         ),
+        ("FERRY_ENGINE", "The default of --engine: automatic or libcurl."),
         ("Others", "Plans read variables that they name, as {{env.NAME}}."),
     ]
 }

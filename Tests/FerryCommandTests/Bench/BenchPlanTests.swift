@@ -43,12 +43,12 @@ func benchPlan(_ line: String...) throws -> BenchPlan {
         #expect(try benchPlan("-c", "256").title == "closed, 256 at once")
         #expect(
             try benchPlan("-c", "256", "--connections", "8").title
-                == "closed, 256 at once, at most 8 of them on their way")
-        #expect(try benchPlan("-c", "256", "--http2").title == "closed, 256 at once, at most 100 of them on their way")
+                == "closed, 256 at once, at most 8 of them in progress")
+        #expect(try benchPlan("-c", "256", "--http2").title == "closed, 256 at once, at most 100 of them in progress")
         #expect(try benchPlan("-c", "256", "--http2", "--loops", "3").title == "closed, 256 at once")
         #expect(
             try benchPlan("-c", "5000", "--connections", "1000").title
-                == "closed, 5,000 at once, at most 1,000 of them on their way")
+                == "closed, 5,000 at once, at most 1,000 of them in progress")
         #expect(try benchPlan("-r", "5", "--connections", "8").title == "open, 5 per second")
     }
 

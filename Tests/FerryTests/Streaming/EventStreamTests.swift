@@ -109,6 +109,36 @@ import Testing
         }
     }
 
+    @Test func anOwnWaitAboveTheMaximumHoldsAfterAFailureToo() async throws {
+        try await withAgent { server, agent in
+            server.script(
+                connection: 1, [.expectHead, .send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .close])
+            server.script(connection: 2, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+            let policy = EventReconnection(delay: .milliseconds(400), maxDelay: .milliseconds(1))
+            let start = ContinuousClock.now
+            let events = try await all(agent.events(Get("/events"), reconnection: policy))
+            #expect(events.isEmpty)
+            // Half of the wait is random.
+            #expect(start.duration(to: .now) >= .milliseconds(200))
+            #expect(server.requestCount == 2)
+        }
+    }
+
+    @Test func theMaximumBoundsTheWaitThatTheServerSets() async throws {
+        try await withAgent { server, agent in
+            let hour = "retry: 3600000\ndata: 1\n\n"
+            server.script(connection: 1, [.expectHead, .send(Self.head() + hour), .close])
+            server.script(
+                connection: 2,
+                [
+                    .expectHead, .send("HTTP/1.1 503 Busy\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n"), .close,
+                ])
+            server.script(connection: 3, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
+            let events = try await all(agent.events(Get("/events"), reconnection: Self.quick))
+            #expect(events.map(\.data) == ["1"])
+        }
+    }
+
     @Test func failuresInARowHaveABound() async throws {
         try await withAgent { server, agent in
             server.script(path: "/events", [.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .serve])
@@ -239,7 +269,7 @@ import Testing
             try await withAgent { server, agent in
                 for connection in 1...40 { server.script(connection: connection, [.reset]) }
                 server.script(connection: 41, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
-                let policy = EventReconnection(delay: .seconds(Int64.max), maxDelay: bound, maxFailures: 40)
+                let policy = EventReconnection(delay: .zero, maxDelay: bound, maxFailures: 40)
                 var request = HTTPRequest(.get, "/events")
                 request.isIdempotent = false
                 let events = try await all(agent.events(request, reconnection: policy))

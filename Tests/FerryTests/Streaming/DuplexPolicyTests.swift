@@ -1,0 +1,149 @@
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+@testable import Ferry
+
+/// Exchanges that meet redirects, tokens, proxies and retries.
+@Suite(.timeLimit(.minutes(1))) struct DuplexPolicyTests {
+    /// A 303 leads to a GET, which has no body.
+    @Test(arguments: [false, true]) func aRedirectToGETStopsTheWriter(isRead: Bool) async throws {
+        try await withExchanges { agent, server in
+            let moved = "HTTP/1.1 303 See Other\r\nLocation: /hello\r\nContent-Length: 0\r\n\r\n"
+            server.script(path: "/x", isRead ? [.expectBytes(3), .send(moved)] : [.send(moved)])
+            let error = await failure {
+                try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
+                    async let text = response.body.collect(upTo: 100)
+                    let error = await failure { try await DuplexEndTests.writeOn(body) }
+                    #expect(try await text == Data("Hello, ferry".utf8))
+                    if let error { throw error }
+                }
+            }
+            #expect(error?.code == .uploadStopped && error?.response?.status == 200, "\(String(describing: error))")
+            #expect(server.requests.map(\.method) == ["POST", "GET"])
+        }
+    }
+
+    @Test func aRedirectToGETDeliversItsResponseWithoutAWriter() async throws {
+        try await withExchanges { agent, server in
+            let moved = "HTTP/1.1 303 See Other\r\nLocation: /hello\r\nContent-Length: 0\r\n\r\n"
+            server.script(path: "/x", [.send(moved)])
+            let text = try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
+                let text = try await response.body.collect(upTo: 100)
+                try body.finish()
+                return text
+            }
+            #expect(text == Data("Hello, ferry".utf8))
+        }
+    }
+
+    @Test func aTokenIsRefreshedAsLongAsNothingWasSent() async throws {
+        try await withExchanges({ $0.authenticator = Session(token: TokenServer.expired) }) { agent, server in
+            let tokens = TokenServer(on: server)
+            server.handle("/take") { request in
+                tokens.isValid(request) ? LoopbackResponse(text: request.text) : LoopbackResponse(status: 401)
+            }
+            server.script(
+                path: "/take", uses: 1,
+                [.expectHead, .send("HTTP/1.1 401 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), .close])
+            let text = try await agent.exchange(HTTPRequest(.post, "/take")) { response, body in
+                #expect(await eventually { server.requests.contains { $0.path == "/token" } })
+                try await body.write("here")
+                try body.finish()
+                return try await response.body.collect(upTo: 100)
+            }
+            #expect(text == Data("here".utf8))
+        }
+    }
+
+    /// The refusal comes after the first bytes.
+    @Test func aTokenThatIsRefusedLaterEndsTheWriter() async throws {
+        try await withExchanges({ $0.authenticator = Session(token: TokenServer.expired) }) { agent, server in
+            _ = TokenServer(on: server)
+            server.script(
+                path: "/take",
+                [.expectBytes(3), .send("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"), .expectBody])
+            let error = await failure {
+                try await agent.exchange(HTTPRequest(.post, "/take")) { _, body in
+                    try await DuplexEndTests.writeOn(body)
+                }
+            }
+            #expect(error?.code == .invalidStatusCode(401), "\(String(describing: error))")
+        }
+    }
+
+    @Test func theWriterThatIsBlockedBeforeTheConnectionEndsWithTheDeadline() async throws {
+        // The proxy never responds to CONNECT.
+        let proxy = try LoopbackServer()
+        proxy.script([.expectHead, .keepOpen])
+        try await withExchanges({
+            $0.proxy = .http("127.0.0.1", port: Int(proxy.port))
+        }) { agent, server in
+            var request = HTTPRequest(.post, "https://localhost:1/x")
+            request.deadline = .milliseconds(400)
+            let error = await failure {
+                try await agent.exchange(request) { _, body in try await DuplexEndTests.writeOn(body) }
+            }
+            #expect(error?.code == .timeout(.deadline), "\(String(describing: error))")
+        }
+    }
+
+    /// The child that reads is cancelled between the head and the end.
+    @Test func aReaderThatIsCancelledEndsTheWriterToo() async throws {
+        try await withExchanges { agent, server in
+            server.script(
+                path: "/x",
+                [
+                    .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"), .wait("over"),
+                    .expectClose,
+                ])
+            let error = await failure {
+                try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
+                    let gate = Gate()
+                    let reader = Task {
+                        var pieces = (try await response.body).makeAsyncIterator()
+                        _ = try await pieces.next()
+                        gate.open()
+                        return try await pieces.next()
+                    }
+                    await gate.pass()
+                    reader.cancel()
+                    _ = try? await reader.value
+                    try await DuplexEndTests.writeOn(body)
+                }
+            }
+            #expect(error?.code == .cancelled, "\(String(describing: error))")
+        }
+    }
+
+    @Test func cancelAllEndsAnExchangeThatWaitsForARetry() async throws {
+        try await withExchanges({
+            $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .seconds(3600), maxDelay: .seconds(3600))
+        }) { agent, server in
+            server.script(path: "/x", [.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .mark("busy"), .close])
+            async let ended = failure {
+                try await agent.exchange(HTTPRequest(.put, "/x")) { response, body in
+                    _ = try await response.head
+                }
+            }
+            try await server.waitForMark("busy")
+            #expect(await eventually { agent.statistics.running == 0 })
+            agent.cancelAll()
+            #expect(await ended?.code == .cancelled)
+        }
+    }
+
+    @Test func finishIsRefusedTwiceAlsoWithTrailers() async throws {
+        try await withExchanges { agent, server in
+            let text = try await agent.exchange(HTTPRequest(.post, "/echo/body"), trailers: ["X-Sum"]) {
+                response, body in
+                try await body.write("abc")
+                try body.finish(trailers: ["X-Sum": "1"])
+                #expect(throws: RequestError.self) { try body.finish(trailers: ["X-Sum": "2"]) }
+                #expect(throws: RequestError.self) { try body.finish(trailers: ["X-Other": "2"]) }
+                return try await response.body.collect(upTo: 10)
+            }
+            #expect(text == Data("abc".utf8))
+        }
+    }
+}
