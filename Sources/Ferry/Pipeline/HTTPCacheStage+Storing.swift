@@ -153,22 +153,24 @@ extension HTTPCacheStage {
     }
 
     /// Replaces the stored variants with those that `make` returns, unless it returns `nil`. Without `writes` it
-    /// changes only the memory, and only if the entry is there.
+    /// changes only the memory. With `renews`, variants that may have been removed meanwhile stay removed.
     private func change(
-        _ now: CacheTime, writes: Bool = true, _ control: RunControl, until deadline: ContinuousClock.Instant?,
-        _ make: @Sendable ([StoredVariant]) -> [StoredVariant]?
+        _ now: CacheTime, writes: Bool = true, renews: Bool = false, _ control: RunControl,
+        until deadline: ContinuousClock.Instant?, _ make: @Sendable ([StoredVariant]) -> [StoredVariant]?
     ) async {
         let isAwaited = writes && plan.terms.writing == .synchronous
-        if !isAwaited { return replace(now, writes: writes, make, nil) }
-        let _: Bool? = await control.wait(until: deadline) { done in replace(now, writes: writes, make, done) }
+        if !isAwaited { return replace(now, writes: writes, renews: renews, make, nil) }
+        let _: Bool? = await control.wait(until: deadline) { done in
+            replace(now, writes: writes, renews: renews, make, done)
+        }
     }
 
     private func replace(
-        _ now: CacheTime, writes: Bool, _ make: ([StoredVariant]) -> [StoredVariant]?,
+        _ now: CacheTime, writes: Bool, renews: Bool, _ make: ([StoredVariant]) -> [StoredVariant]?,
         _ done: (@Sendable (Bool) -> Void)?
     ) {
         cache.changing.withLock { _ in
-            guard let variants = make(currentVariants ?? []) else {
+            guard let current = currentVariants ?? (renews ? nil : []), let variants = make(current) else {
                 done?(false)
                 return
             }
@@ -227,7 +229,8 @@ extension HTTPCacheStage {
         if isStorable {
             let replaced = which.map { stored.all[$0] }
             let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
-            await change(now, writes: isWritten, control, until: deadline) { [updated, requestTime] current in
+            await change(now, writes: isWritten, renews: true, control, until: deadline) {
+                [updated, requestTime] current in
                 current.replacing(replaced, by: updated, since: requestTime)
             }
         } else {

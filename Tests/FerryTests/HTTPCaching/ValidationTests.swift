@@ -4,7 +4,7 @@ import Testing
 
 @testable import Ferry
 
-/// 304s that meet conditions of the caller, redirects and a cancel.
+/// 304s that meet removals, conditions of the caller, another `Vary`, redirects and a cancel.
 @Suite(.timeLimit(.minutes(1))) struct ValidationTests {
     private let bench = CacheBench()
 
@@ -19,6 +19,66 @@ import Testing
         var headers: Headers = ["Date": HTTPDate(secondsSince1970: bench.now).description]
         for field in more { headers.append(field.name, field.value) }
         return headers
+    }
+
+    @Test(arguments: [true, false], [true, false])
+    func whatIsRemovedDuringAValidationStaysRemoved(isPlain: Bool, all: Bool) async throws {
+        let fields: Headers = ["ETag": "\"a\"", "Cache-Control": "max-age=5"]
+        let stub = StubTransport { request in
+            if request.headers.contains("If-None-Match") { return .hold }
+            return .response(headers: dated(fields), body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        _ = try await agent.send(kept())
+        bench.advance(by: .seconds(10))
+        async let validated = agent.send(kept(isPlain: isPlain))
+        await stub.waitForHeld(1)
+        #expect(await all ? agent.cache.removeAll() : agent.cache.remove(kept()))
+        stub.releaseAll(with: .response(status: 304, headers: dated(fields)))
+        #expect(try await validated.value == "answer 1")
+        #expect(try await agent.send(kept()).value == "answer 3")
+        await agent.shutdown()
+    }
+
+    @Test(arguments: [true, false]) func aPOSTDuringAValidationInvalidates(isPlain: Bool) async throws {
+        let fields: Headers = ["ETag": "\"a\"", "Cache-Control": "max-age=5"]
+        let stub = StubTransport { request in
+            if request.headers.contains("If-None-Match") { return .hold }
+            return .response(headers: dated(fields), body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        _ = try await agent.send(kept())
+        bench.advance(by: .seconds(10))
+        async let second = agent.send(kept(isPlain: isPlain))
+        await stub.waitForHeld(1)
+        var post = kept()
+        post.method = .post
+        _ = try await agent.send(post)
+        stub.releaseAll(with: .response(status: 304, headers: dated(fields)))
+        let validated = try await second
+        #expect(validated.value == "answer 1" && validated.cacheStatus?.isStored != true)
+        #expect(try await agent.send(kept()).value == "answer 4")
+        await agent.shutdown()
+    }
+
+    @Test(arguments: [true, false]) func aVaryOfThe304AppliesFromThenOn(isPlain: Bool) async throws {
+        let stub = StubTransport { request in
+            let language = request.headers["Accept-Language"] ?? ""
+            let asks = request.headers["If-None-Match"] == "\"de\"" && language == "de"
+            var fields = dated(["ETag": "\"\(language)\"", "Cache-Control": "max-age=5"])
+            if request.number > 1 { fields["Vary"] = "Accept-Language" }
+            return .response(status: asks ? 304 : 200, headers: fields, body: asks ? "" : language)
+        }
+        let agent = bench.agent(stub)
+        let german = kept("/x", ["Accept-Language": "de"], isPlain: isPlain)
+        let english = kept("/x", ["Accept-Language": "en"], isPlain: isPlain)
+        _ = try await agent.send(german)
+        bench.advance(by: .seconds(10))
+        let renewed = try await agent.send(german)
+        #expect(renewed.value == "de" && renewed.cacheStatus?.forwardStatus == 304)
+        #expect(try await agent.send(english).value == "en")
+        #expect(try await agent.send(german).value == "de")
+        await agent.shutdown()
     }
 
     @Test(arguments: [true, false]) func theCallersOwnConditionGetsThe304(isPlain: Bool) async throws {
