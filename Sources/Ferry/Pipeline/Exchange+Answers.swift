@@ -176,6 +176,8 @@ extension Exchange {
         }
         let isAnswered = challenger == .server ? credential != nil : proxyCredential != nil
         let asked = try asked()
+        // libcurl answers challenges, and carries no exchange in full duplex: its caller gets the refusal.
+        if case .pulled(let body) = asked.body?.content, body is WriterBody { return nil }
         guard !isAnswered, asked.body?.isReplayable ?? true, let place = try place(of: challenger, for: asked.url)
         else {
             return nil

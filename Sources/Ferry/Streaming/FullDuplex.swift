@@ -25,8 +25,8 @@ extension NetworkAgent {
     /// while neither side sends a byte.
     ///
     /// An exchange uses HTTP/1.1 and Ferry's own engine. If only libcurl could carry it, it fails with
-    /// `invalidRequest`. This includes credentials that answer a challenge: Digest, and those of a
-    /// ``CredentialProvider``.
+    /// `invalidRequest`: with Digest credentials, for example. For the same reason no challenge is answered, and no
+    /// ``CredentialProvider`` is asked: the caller gets the 401, or the failure of the proxy.
     ///
     /// The request must not have a body of its own, and an adapter must not set another one: either fails with
     /// `invalidRequest(body)`. An adapter may compress the body and add trailers. Redirects, retries, adapters and

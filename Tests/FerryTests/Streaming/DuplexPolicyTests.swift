@@ -1,5 +1,6 @@
 import FerryTesting
 import FoundationEssentials
+import Synchronization
 import Testing
 
 @testable import Ferry
@@ -69,6 +70,42 @@ import Testing
                 }
             }
             #expect(error?.code == .invalidStatusCode(401), "\(String(describing: error))")
+        }
+    }
+
+    private final class Provider: CredentialProvider {
+        let asked = Atomic(0)
+
+        func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
+            asked.add(1, ordering: .relaxed)
+            return Credential(user: "kim", password: "secret")
+        }
+    }
+
+    /// libcurl answers challenges, and carries no exchanges.
+    @Test(arguments: [false, true]) func aChallengeIsOfTheCaller(isOfProxy: Bool) async throws {
+        let (provider, proxy) = (Provider(), try LoopbackServer())
+        proxy.script([
+            .expectHead,
+            .send("HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 0\r\n\r\n"), .close,
+        ])
+        try await withExchanges({
+            $0.credentialProvider = provider
+            if isOfProxy { $0.proxy = .http("127.0.0.1", port: Int(proxy.port)) }
+        }) { agent, server in
+            server.script(
+                path: "/x",
+                [
+                    .expectHead,
+                    .send("HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"),
+                ])
+            let error = await failure {
+                try await agent.exchange(HTTPRequest(.post, isOfProxy ? "https://localhost:1/x" : "/x")) {
+                    response, _ in _ = try await response.head
+                }
+            }
+            #expect(error?.code == (isOfProxy ? .proxy(.authRequired) : .invalidStatusCode(401)))
+            #expect(provider.asked.load(ordering: .relaxed) == 0)
         }
     }
 
