@@ -21,10 +21,9 @@ struct ProcessHolding: CustomStringConvertible {
             descriptors: ProcessHoldings.descriptors.count, threads: threads.count, bytes: allocations_in_use())
     }
 
-    /// Whether nothing has been added since `before`, except the memory that pools keep for reuse. It varies by up to
-    /// 2.5 MB, and does not grow with the number of runs.
+    /// Whether no descriptor and no thread has been added since `before`.
     func isWithin(_ before: ProcessHolding) -> Bool {
-        descriptors <= before.descriptors && threads <= before.threads && bytes <= before.bytes + 4 << 20
+        descriptors <= before.descriptors && threads <= before.threads
     }
 
     var description: String { "\(descriptors) descriptors, \(threads) threads of loops, \(bytes) bytes" }
