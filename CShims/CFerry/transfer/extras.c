@@ -131,8 +131,7 @@ char *ferry__extras_copy(const ferry_extras *from, ferry__extras *x,
     text += 7;
     x->proxy = text;
     copy(&text, from->proxy->address);
-    for (char *c = (char *)x->proxy; *c; c++)
-      *c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 'a' - 'A') : *c;
+    ferry__lower_host((char *)x->proxy, strlen(x->proxy));
     x->proxy_user = copy(&text, from->proxy->user);
     x->proxy_password = copy(&text, from->proxy->password);
   }

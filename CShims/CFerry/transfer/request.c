@@ -333,10 +333,9 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   text += seen.bytes;
   t->origin = text;
   t->origin_length = (uint32_t)url.origin;
-  for (size_t i = 0; i < url.origin; i++) {
-    char c = request->url[i];
-    *text++ = c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c;
-  }
+  memcpy(text, request->url, url.origin);
+  ferry__lower_host(text, url.origin);
+  text += url.origin;
   *text++ = 0;
   t->target = text;
   text = write_target(text, request->url + url.target, url.target_length);

@@ -169,6 +169,10 @@ int ferry__local_path(const char *authority, size_t length, char **path);
  * is not enough memory. */
 char *ferry__local_authority(const char *path);
 
+/* [url.c] To lower case, except the zone of an address: the names of interfaces
+ * differ by case. */
+void ferry__lower_host(char *text, size_t length);
+
 /* [any thread] Checks and copies a request; *out is NULL if it is refused. */
 ferry__fault ferry__transfer_make(const ferry_request *request,
                                   ferry__transfer **out);

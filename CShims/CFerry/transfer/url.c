@@ -249,9 +249,7 @@ static int assemble(const found *f, const char *local, bool marked,
       append(url, append(url, 0, f->scheme), local ? "+unix://" : "://");
   size_t host_at = at;
   at = append(url, at, local ? local : f->host);
-  for (size_t i = host_at; i < at; i++)
-    if (text[i] >= 'A' && text[i] <= 'Z')
-      text[i] = (char)(text[i] + 'a' - 'A');
+  ferry__lower_host(text + host_at, at - host_at);
   if (f->zone) /* before the bracket, escaped (RFC 6874) */
     at = append(url, append(url, append(url, at - 1, "%25"), f->zone), "]");
   url->host_length = at - host_at;
@@ -338,4 +336,14 @@ int ferry_url_resolve(const char *base, size_t base_length,
 
 void ferry_url_free(ferry_url *url) {
   free(url);
+}
+
+void ferry__lower_host(char *text, size_t length) {
+  bool is_address = false, is_zone = false;
+  for (char *c = text; c < text + length; c++) {
+    is_address = *c == '[' || (is_address && *c != ']');
+    is_zone = is_address && (is_zone || *c == '%');
+    if (!is_zone && *c >= 'A' && *c <= 'Z')
+      *c = (char)(*c + 'a' - 'A');
+  }
 }
