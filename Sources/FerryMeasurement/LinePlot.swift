@@ -34,6 +34,8 @@ public struct LinePlot: Sendable {
     private let x: ClosedRange<Double>
     private let y: ClosedRange<Double>
     private let top: Double
+    /// Where the names of the legend begin: beside the title, or in rows of their own.
+    private let names: [(x: Double, y: Double)]
     /// As wide as the axis labels.
     private let left: Double
     private let right: Double
@@ -41,7 +43,9 @@ public struct LinePlot: Sendable {
     private static let width = 720.0
     private static let height = 320.0
     private static let bottom = 44.0
-    private static let colours = ["#1f6feb", "#d1642e", "#2da160", "#8250df", "#bf3989", "#9a6700"]
+    private static let colours = [
+        "#1f6feb", "#d1642e", "#2da160", "#8250df", "#bf3989", "#9a6700", "#00a3bf", "#57606a", "#e8a200",
+    ]
 
     /// Makes a plot of these lines.
     public init(title: String, xLabel: String, yLabel: String, lines: [Line], scales: Scales = .linear) {
@@ -53,13 +57,23 @@ public struct LinePlot: Sendable {
         let points = lines.flatMap { Self.shown($0, scales) }
         x = Self.range(points.map(\.x), scales, steps: [1, 2, 5, 10])
         y = Self.range(points.map(\.y), scales, steps: [1, 10])
-        // Beside the title there is room for two or three names.
-        top = lines.count > 3 || title.count > 45 ? 64 : 40
         let (columns, rows) = (Self.ticks(x, scales), Self.ticks(y, scales))
         let widest = rows.map { Self.width(of: Self.shown($0, scales)) }.max() ?? 0
         left = max(64, widest + 14)
         // Half of the last label extends beyond its position, which may be the end of the axis.
         right = max(16, (columns.last.map { Self.width(of: Self.shown($0, scales)) } ?? 0) / 2 + 2)
+        // Beside the title there is room for two or three names.
+        let isBelow = lines.count > 3 || title.count > 45
+        var place = isBelow ? (x: left, y: 40.0) : (x: Self.width - right - 120 * Double(lines.count), y: 20.0)
+        var names: [(x: Double, y: Double)] = []
+        for line in lines {
+            let width = isBelow ? Double(line.name.count) * 6.8 + 34 : 120
+            if isBelow, place.x > left, place.x + width > Self.width { place = (left, place.y + 18) }
+            names.append(place)
+            place.x += width
+        }
+        self.names = names
+        top = isBelow ? place.y + 24 : 40
     }
 
     /// The width of a text of this size in the widest of the usual fonts.
@@ -158,19 +172,13 @@ public struct LinePlot: Sendable {
         return text
     }
 
-    /// A name of the legend: beside the title, or in a row of its own.
+    /// A name of the legend.
     private func named(_ line: Line, _ index: Int) -> String {
-        let isBelow = top > 40
-        let room = Self.width - left - right
-        let places = lines.map { isBelow ? Double($0.name.count) * 6.8 + 34 : 120 }
-        let before = places[..<index].reduce(0, +)
-        let sum = places.reduce(0, +)
-        let place = isBelow ? left + before * min(1, room / sum) : Self.width - right - sum + before
-        let baseline = isBelow ? 40.0 : 20
+        let place = names[index]
         return """
-            <rect x="\(Self.tenth(place))" y="\(baseline - 9)" width="12" height="10" \
+            <rect x="\(Self.tenth(place.x))" y="\(place.y - 9)" width="12" height="10" \
             fill="\(Self.colours[index % Self.colours.count])"/>
-            <text x="\(Self.tenth(place + 18))" y="\(baseline)">\(Self.escaped(line.name))</text>
+            <text x="\(Self.tenth(place.x + 18))" y="\(place.y)">\(Self.escaped(line.name))</text>
 
             """
     }
