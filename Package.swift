@@ -218,8 +218,9 @@ let package = Package(
         .testTarget(
             name: "FerryTests",
             dependencies: [
-                "CAllocations", "CResolver", "CWrites", "Cxattr", "FaultTable", "Ferry", "FerryCache", "FerryJSON",
-                "FerryMeasurement", "FerryOTLP", "FerryRedis", "FerryTesting", "FerryTransport", "FerryXML",
+                "CAllocations", "CCoreParts", "CResolver", "CWrites", "Cxattr", "FaultTable", "Ferry", "FerryCache",
+                "FerryJSON", "FerryMeasurement", "FerryOTLP", "FerryRedis", "FerryTesting", "FerryTransport",
+                "FerryXML",
             ],
             exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: strict),
         // Properties of all readers of untrusted input: checked over seeds here, and by `make fuzz`.

@@ -34,6 +34,19 @@ long parts_resident_pages(const char *bytes, size_t length) {
   return resident;
 }
 
+void parts_pool_empty(void) {
+  static const size_t sizes[FERRY__CLASSES] = {1000,   4000,   16384,  65536,
+                                               131072, 262144, 1048576};
+  ferry__pool pool = {0};
+  for (int class = 0; class < FERRY__CLASSES; class++) {
+    size_t capacity;
+    void *bytes = ferry__pool_take(&pool, sizes[class], &capacity);
+    if (bytes)
+      ferry__pool_give(&pool, bytes);
+  }
+  ferry__pool_close(&pool);
+}
+
 /* A thread without a loop gives two large blocks to the process, and then
  * allocates and frees blocks of its own. Returns whether a loop that starts
  * afterwards still finds the two. */

@@ -121,6 +121,10 @@ size_t parts_buffer_size(void);
  * not tell (mincore(2)). */
 long parts_resident_pages(const char *_Nonnull bytes, size_t length);
 
+/* [any thread] Frees the blocks that the process keeps for loops: a loop takes
+ * each list whole, and frees it when it ends. */
+void parts_pool_empty(void);
+
 /* Whether blocks that were given back stay available to loops while a thread
  * without a loop allocates this many. */
 bool parts_blocks_stay_for_loops(unsigned made_between);
