@@ -231,7 +231,8 @@ func fieldNames(_ text: String) -> [String] {
 /// The agent's cache obeys them if the policy is ``CachePolicy/http(shared:sensitiveData:write:)``. The field is also
 /// sent to the server, and caches on the way obey it, too. Durations are rounded to whole seconds.
 public struct RequestCacheControl: Sendable, Hashable, CustomStringConvertible {
-    /// The maximum age of the response (RFC 9111, 5.2.1.1). The default is `nil`, any age.
+    /// The maximum age of the response (RFC 9111, 5.2.1.1). The default is `nil`, any age. An `immutable` response may
+    /// be older while it is fresh (RFC 8246, 2).
     public var maxAge: Duration?
     /// How long after its expiry the response may be used (RFC 9111, 5.2.1.2). The default is `nil`, not at all;
     /// ``anyTime`` means any time.

@@ -42,7 +42,9 @@ enum ReuseRules {
         let forFailures = max(allowance.staleIfError, directives.staleIfError * Freshness.second)
         let standsIn = !isBound && !request.noCache && past <= forFailures && forFailures > 0
         if request.noCache || directives.noCache { return .validate(standsIn: standsIn) }
-        if let maxAge = request.maxAge, age > maxAge.microseconds {
+        // A fresh `immutable` response does not change, whatever its age is (RFC 8246, 2).
+        let isFixed = directives.isImmutable && past < 0
+        if let maxAge = request.maxAge, age > maxAge.microseconds, !isFixed {
             // Both together limit how stale it may be (RFC 9111, 5.2.1.2).
             let mayBeStale = request.maxStale.map { age - maxAge.microseconds <= $0.microseconds } ?? false
             if !mayBeStale || isBound { return .validate(standsIn: standsIn) }

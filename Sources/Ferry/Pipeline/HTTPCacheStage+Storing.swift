@@ -268,25 +268,24 @@ extension HTTPCacheStage {
     }
 
     /// Updates the stored response to GET from a response to HEAD (RFC 9111, 4.3.5).
-    private func updateByHead(_ result: TransferResult, _ response: Headers, _ now: CacheTime) {
+    private mutating func updateByHead(_ result: TransferResult, _ response: Headers, _ now: CacheTime) {
         guard (200..<300).contains(result.status), !isUnknown else { return }
         cache.changing.withLock { _ in
-            let current = currentVariants ?? []
+            var changed = currentVariants ?? []
             guard
-                let index = current.firstIndex(where: {
+                let index = changed.firstIndex(where: {
                     !$0.isHead && ($0.varying.isEmpty || variance($0.varying) == $0.variance)
                 })
             else { return }
-            var changed = current
             let directives = ResponseDirectives(response)
-            if ValidationRules.isSame(current[index].headers, asHead: response), current[index].result.status == 200,
+            if ValidationRules.isSame(changed[index].headers, asHead: response), changed[index].result.status == 200,
                 !directives.noStore, VaryRules.names(response) != nil
             {
                 var fields = StoringRules.storedFields(response, directives, isShared: plan.terms.isShared)
                 addDate(to: &fields, now)
                 let age = Freshness.initialAge(response, requestTime: requestTime, responseTime: now)
                 let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
-                guard let new = current[index].updated(by: fields, times, isShared: plan.terms.isShared) else { return }
+                guard let new = changed[index].updated(by: fields, times, isShared: plan.terms.isShared) else { return }
                 changed[index] = new
             } else {
                 changed.remove(at: index)
@@ -294,6 +293,7 @@ extension HTTPCacheStage {
             if changed.isEmpty { return cache.remove(key) }
             let made = StoredVariants(changed, stored: now, maxBytes: cache.maxEntryBytes)
             cache.keep(made, under: key, made.entry(isShared: plan.terms.isShared))
+            stored = made  // The next change begins with it, also without memory.
         }
     }
 

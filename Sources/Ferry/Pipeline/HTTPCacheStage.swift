@@ -61,7 +61,7 @@ struct HTTPCacheStage: Sendable {
     let directives: RequestCacheControl
     /// The owner of the response is unknown, or it depends on a body: nothing is stored or reused.
     let isUnknown: Bool
-    private(set) var stored: StoredVariants?
+    var stored: StoredVariants?
     /// The number of removals from the cache before this run looked.
     private(set) var removals: UInt64 = 0
     /// The variant that the request selects.

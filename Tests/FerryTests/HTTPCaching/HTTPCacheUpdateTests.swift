@@ -142,6 +142,24 @@ import Testing
         await agent.shutdown()
     }
 
+    /// RFC 9111, 4.3.5: also if the memory keeps nothing when the response to HEAD is stored, too.
+    @Test(arguments: [true, false]) func aResponseToHEADUpdatesTheStoredResponse(memory: Bool) async throws {
+        let stub = StubTransport { request in
+            let isHead = request.method == .head
+            let headers: Headers = [
+                "ETag": "\"a\"", "Cache-Control": isHead ? "max-age=60" : "max-age=2", "X-Number": "\(request.number)",
+            ]
+            return .response(headers: headers, body: isHead ? "" : "answer \(request.number)")
+        }
+        let agent = bench.agent(stub, memory: memory)
+        _ = try await agent.send(http())
+        bench.advance(by: .seconds(3))
+        _ = try await agent.send(http(method: .head))
+        let hit = try await agent.send(http())
+        #expect(hit.isFromCache && hit.value == "answer 1" && hit.headers["X-Number"] == "2")
+        await agent.shutdown()
+    }
+
     /// A 304 with the tag of a stored response to HEAD, which has no body.
     @Test func aResponseToHEADNeverAnswersAGETThatAServerValidatesByIt() async throws {
         let stub = StubTransport { request in

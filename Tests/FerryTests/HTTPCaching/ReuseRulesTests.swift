@@ -36,6 +36,16 @@ import Testing
         #expect(verdict(age: 5, "", "no-store") == .serve)
     }
 
+    /// RFC 8246, 2
+    @Test func noAgeIsTooHighForAFreshImmutableResponse() {
+        #expect(verdict(age: 6, "immutable", "max-age=5") == .serve)
+        #expect(verdict(age: 59, "immutable, must-revalidate", "max-age=0", isShared: true) == .serve)
+        #expect(verdict(age: 60, "immutable", "max-age=5") == asked)
+        #expect(verdict(age: 6, "immutable", "no-cache") == asked)
+        #expect(verdict(age: 6, "immutable", "max-age=5, min-fresh=55") == asked)
+        #expect(verdict(age: 6, "immutable, no-cache", "max-age=5") == asked)
+    }
+
     /// RFC 9111, 5.2.1.2
     @Test func theRequestMayTakeLess() {
         #expect(verdict(age: 65, "", "max-stale=5") == .serveStale)
