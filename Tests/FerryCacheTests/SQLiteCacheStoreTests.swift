@@ -126,6 +126,8 @@ import Testing
                 await store.write(Sample.entry(number, generation: 1, count: 3000), under: Sample.key(number))
             }
         }
+        // Entries are written in their order.
+        await store.write(Sample.entry(599, generation: 1, count: 3000), under: Sample.key(599))
         #expect(await store.read(Sample.key(6)).reason == .notFound)
         #expect(await store.read(Sample.key(50)).reason == .notFound)
         for number in 500..<600 { #expect(await generation(number, in: store) == 1, "\(number)") }

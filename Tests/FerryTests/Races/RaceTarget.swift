@@ -60,7 +60,7 @@ struct RaceTarget: Sendable {
     /// What is wrong with a body; `nil` if it is right.
     func fault(_ bytes: Data) -> String? {
         guard let body else { return "an answer where there is none" }
-        return bytes.elementsEqual(body) ? nil : "\(bytes.count) bytes that are not the \(body.count) expected"
+        return bytes == Data(body) ? nil : "\(bytes.count) bytes that are not the \(body.count) expected"
     }
 
     func fault(_ response: Response) -> String? { response.withBytes { fault(Data($0)) } }
