@@ -44,7 +44,7 @@ run: setup ## Build in release, show each feature, then measure for five seconds
 	.build/release/ferry run --serve Examples/*.json
 	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
 
-test: build ## Run all tests that need no other servers, then the examples as a separate package
+test: build ## Run all tests that need no other servers
 	@.ci/setup tests
 	@rm -f $(NOTES)
 	@.ci/groups test \
@@ -54,7 +54,6 @@ test: build ## Run all tests that need no other servers, then the examples as a 
 	    'FERRY_FAULTS=$(NOTES) $$tests --skip "^FerryTests\." --skip FerryIntegrationTests' \
 	    'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "^FerryTests\." --skip FerryIntegrationTests'
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(SUITES) --skip-build --filter FaultTableTests
-	@$(MAKE) --no-print-directory test-package
 
 test-long: build ## Run repetitive tests with all their repetitions; make test runs a part of them
 	@.ci/setup tests
