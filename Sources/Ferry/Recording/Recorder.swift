@@ -187,6 +187,7 @@ struct RecordedExchange: Sendable {
         let body: [UInt8]? =
             isStreamed ? received : result.body.count <= recorder.maxBodyBytes ? Array(result.body) : nil
         let isCompressed = Self.isCompressed(fields) && !result.isDecoded
+        if isCompressed { content._isCoded = true }
         if content.size > 0, isCompressed, SecretBodies.hasMembers(type: content.mimeType ?? "") {
             content.comment = "not recorded: compressed"
         } else if result.succeeded, let body, UInt64(body.count) == result.bodyLength {
