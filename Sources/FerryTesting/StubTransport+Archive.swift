@@ -40,7 +40,8 @@ final class ArchivePlayer: Sendable {
 
     private func answer(of entry: HTTPArchive.Entry) -> StubTransport.Answer {
         let response = entry.response
-        if response.status == 0 {
+        // Also if its head had arrived before.
+        if response.status == 0 || entry._error != nil {
             return .unmatched("the recorded exchange failed: \(entry._error ?? "no reason was recorded")")
         }
         guard let body = response.content.bytes else {

@@ -52,6 +52,19 @@ import Testing
         await agent.shutdown()
     }
 
+    /// RFC 9110, 6.5.1: what belongs to the head has no effect behind the body.
+    @Test func aCookieInTheTrailersIsNotKept() async throws {
+        let server = try LoopbackServer()
+        server.script(path: "/x", [.send(Self.chunked("200 OK", "", "Set-Cookie: a=b\r\nLocation: /y\r\n")), .serve])
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.keepsCookies = true
+        let agent = NetworkAgent(configuration: configuration)
+        #expect(try await agent.send(Get("/x")).trailers.count == 2)
+        try await agent.send(Get("/hello"))
+        #expect(agent.cookies.all.isEmpty && server.requests.last?.headers["Cookie"] == nil)
+        await agent.shutdown()
+    }
+
     /// Whether it comes from memory or from disk, and by either policy.
     @Test(
         arguments: [true, false],

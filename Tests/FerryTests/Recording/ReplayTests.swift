@@ -102,6 +102,15 @@ import Testing
         }
     }
 
+    /// Also if the head had arrived, and nothing of the body.
+    @Test func aFailureIsReplayedAsAFailure() async throws {
+        _ = try await twice(serving: { server in
+            server.script(path: "/cut", [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"), .close])
+        }) { agent in
+            await agent.result(Get("/cut")).error != nil
+        }
+    }
+
     @Test func anExchangeIsRecordedInBothDirections() async throws {
         let (server, recorder) = (try LoopbackServer(), Recorder())
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
