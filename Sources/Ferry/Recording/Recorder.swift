@@ -10,8 +10,8 @@ import Synchronization
 /// Every exchange with a server is an entry, including redirects and retries. Responses of the cache or an interceptor
 /// are not recorded. Secrets are replaced by `***`: user and password of URLs; query arguments and header fields that
 /// are declared sensitive or whose name suggests it (`Authorization`, `Cookie`, `X-Api-Key`, `access_token`, …); and
-/// members of JSON bodies and forms (`password`, `client_secret`, `access_token`, …), which are not recorded if they are
-/// cut off or still compressed. Other bodies are recorded as they are. The recording is kept in memory, up to
+/// members of JSON bodies and forms (`password`, `client_secret`, `access_token`, …). Such a body is not recorded if it
+/// is cut off or still compressed. Other bodies are recorded as they are. The recording is kept in memory, up to
 /// ``maxEntries`` and ``maxTotalBytes``.
 public final class Recorder: Sendable {
     /// The maximum number of exchanges; later ones are not recorded. The default is 10,000.

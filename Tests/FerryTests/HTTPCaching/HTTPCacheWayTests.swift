@@ -91,6 +91,31 @@ import Testing
         await agent.shutdown()
     }
 
+    /// A validation by one transfer that continues as an exchange is still the same run.
+    @Test(arguments: [true, false]) func aValidationThatIsRetriedKeepsItsIdempotencyKey(isPlain: Bool) async throws {
+        let stub = StubTransport { request in
+            switch request.number {
+            case 2: return .response(status: 503)
+            case 3: return .redirect(to: "/y", status: 307)
+            default:
+                let isAsked = request.headers.contains("If-None-Match")
+                return .response(
+                    status: isAsked ? 304 : 200, headers: ["Cache-Control": "max-age=60", "ETag": "\"a\""],
+                    body: isAsked ? "" : "answer")
+            }
+        }
+        let agent = bench.agent(stub) { $0.retryPolicy = .quick }
+        var request = HTTPRequest(.get, "/x", as: String.self)
+        (request.cachePolicy, request.idempotencyKey) = (.http(), .automatic)
+        request.coalesces = !isPlain
+        #expect(try await agent.send(request).value == "answer")
+        bench.advance(by: .seconds(61))
+        #expect(try await agent.send(request).value == "answer")
+        let keys = stub.requests.map { $0.headers["Idempotency-Key"] ?? "" }
+        #expect(keys.count == 4 && Set(keys[1...]).count == 1 && keys[0] != keys[1], "\(keys)")
+        await agent.shutdown()
+    }
+
     /// A stale response is served, and the server does not answer the refresh.
     @Test(arguments: [Duration.zero, .seconds(3600)]) func aRefreshInTheBackgroundEndsWithTheAgent(
         grace: Duration

@@ -116,12 +116,19 @@ import Testing
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         (configuration.recorder, configuration.engine) = (recorder, .automatic)
         let agent = NetworkAgent(configuration: configuration)
-        _ = try await agent.exchange(HTTPRequest(.post, "/echo/body"), trailers: ["X-Sum"]) { response, body in
-            try await body.write("abc")
-            try body.finish(trailers: ["X-Sum": "1"])
-            return try await response.body.collect(upTo: 10)
+        func echo(_ agent: NetworkAgent) async throws -> Data {
+            try await agent.exchange(HTTPRequest(.post, "/echo/body"), trailers: ["X-Sum"]) { response, body in
+                try await body.write("abc")
+                try body.finish(trailers: ["X-Sum": "1"])
+                return try await response.body.collect(upTo: 10)
+            }
         }
+        #expect(try await echo(agent) == Data("abc".utf8))
         await agent.shutdown()
+        configuration.recorder = nil
+        let player = NetworkAgent(configuration: configuration, stub: StubTransport(har: recorder.archive))
+        #expect(try await echo(player) == Data("abc".utf8))
+        await player.shutdown()
         let entry = try #require(recorder.archive.entries.first)
         #expect(entry.request.postData?.text == "abc" && entry.response.content.text == "abc")
         #expect(recorder.archive.entries.count == 1 && entry._error == nil)
