@@ -8,8 +8,8 @@ final class ExportWorker: Sendable {
     private enum Job: Sendable {
         case spans
         case metrics
-        /// Exports both, and then resumes the waiting task.
-        case everything(CheckedContinuation<Void, Never>)
+        /// Exports both for the tasks that wait for it.
+        case everything
     }
 
     private struct State {
@@ -19,6 +19,8 @@ final class ExportWorker: Sendable {
         /// Whether an export of spans was requested and has not started. The next one is the same for metrics.
         var isPending = false
         var areMetricsPending = false
+        /// The tasks that wait for the next export of everything.
+        var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
     let durations: DurationTable
@@ -59,11 +61,26 @@ final class ExportWorker: Sendable {
         }
     }
 
+    /// All who wait for it meanwhile share the next export: if the collector does not respond, each export takes as
+    /// long as the deadline.
     func flush() async {
         await withCheckedContinuation { waiter in
-            if case .terminated = jobs.yield(.everything(waiter)) { waiter.resume() }
+            let isFirst = state.withLock { state in
+                state.waiters.append(waiter)
+                return state.waiters.count == 1
+            }
+            if isFirst, case .terminated = jobs.yield(.everything) { resume(takeWaiters()) }
         }
     }
+
+    private func takeWaiters() -> [CheckedContinuation<Void, Never>] {
+        state.withLock { state in
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+    }
+
+    private func resume(_ waiters: [CheckedContinuation<Void, Never>]) { for waiter in waiters { waiter.resume() } }
 
     /// Accepts no more runs. The worker exports the rest and ends.
     func close() {
@@ -101,10 +118,12 @@ final class ExportWorker: Sendable {
             switch job {
             case .spans: await exportSpans()
             case .metrics: await exportMetrics()
-            case .everything(let waiter):
+            case .everything:
+                let waiters = takeWaiters()
+                if waiters.isEmpty { continue }
                 await exportSpans()
                 await exportMetrics()
-                waiter.resume()
+                resume(waiters)
             }
         }
         for timer in timers { timer.cancel() }

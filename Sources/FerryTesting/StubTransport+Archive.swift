@@ -40,15 +40,15 @@ final class ArchivePlayer: Sendable {
 
     private func answer(of entry: HTTPArchive.Entry) -> StubTransport.Answer {
         let response = entry.response
-        if response.status == 0 {
+        // Also if its head had arrived before.
+        if response.status == 0 || entry._error != nil {
             return .unmatched("the recorded exchange failed: \(entry._error ?? "no reason was recorded")")
         }
         guard let body = response.content.bytes else {
             return .unmatched("the body of the response to \(entry.request.url) was not recorded")
         }
         var headers = Headers()
-        for field in response.headers
-        where Self.isName(field.name) && !Self.framing.contains(field.name.lowercased()) {
+        for field in response.headers where Self.isName(field.name) && Self.isKept(field, of: entry, body) {
             // Browsers join several values of one name with line feeds.
             for value in field.value.split(separator: "\n", omittingEmptySubsequences: false) {
                 if value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) {
@@ -59,8 +59,17 @@ final class ArchivePlayer: Sendable {
         return .response(status: response.status, headers: headers, body: body)
     }
 
-    /// Fields about the body in transfer: it is recorded after decoding.
-    private static let framing: Set<String> = ["content-encoding", "content-length", "transfer-encoding"]
+    /// Whether a field is true of the answer, too. Bodies are recorded after decoding, and their secrets are masked. A
+    /// response to HEAD, and a 304, describe a body that they do not have.
+    private static func isKept(_ field: HTTPArchive.Pair, of entry: HTTPArchive.Entry, _ body: [UInt8]) -> Bool {
+        let describesOther = entry.request.method == "HEAD" || entry.response.status == 304
+        switch field.name.lowercased() {
+        case "transfer-encoding": return false
+        case "content-encoding": return describesOther || entry.response.content._isCoded == true
+        case "content-length": return describesOther || field.value == String(body.count)
+        default: return true
+        }
+    }
 
     /// HTTP/2 pseudo-fields, which begin with a colon, are part of the status line here.
     private static func isName(_ name: String) -> Bool {

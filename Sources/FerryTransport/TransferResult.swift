@@ -201,6 +201,11 @@ package final class TransferResult: @unchecked Sendable {
     /// The lines of the trailers, as received, without their line ends.
     package var trailerLines: [[UInt8]] { Self.lines(raw.pointee.trailers, raw.pointee.trailers_length) }
 
+    /// Whether it has informational heads or trailers.
+    package var hasMoreThanOneHead: Bool {
+        raw.pointee.informational_length > 0 || raw.pointee.trailers_length > 0
+    }
+
     private static func lines(_ start: UnsafePointer<CChar>?, _ length: UInt32) -> [[UInt8]] {
         lines(UnsafeRawBufferPointer(start: start, count: start == nil ? 0 : Int(length)))
     }

@@ -1,3 +1,4 @@
+import Dispatch
 import Ferry
 import FerryJSON
 import FerryOTLP
@@ -86,4 +87,22 @@ func statistics(exported: UInt64 = 0, rejected: UInt64 = 0, dropped: UInt64 = 0,
 
 extension OTLPStatistics {
     var figures: [UInt64] { [exportedSpans, rejectedSpans, droppedRuns, failedExports] }
+}
+
+/// Runs the jobs of a task one after another, and reports when those so far are done.
+private final class QueueExecutor: TaskExecutor {
+    let queue = DispatchQueue(label: "test.executor")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
+/// A task that waits in its first suspension when this returns.
+func waiting(_ operation: @escaping @Sendable () async -> Void) async -> Task<Void, Never> {
+    let executor = QueueExecutor()
+    let task = Task(executorPreference: executor) { await operation() }
+    await withCheckedContinuation { done in executor.queue.async { done.resume() } }
+    return task
 }

@@ -203,6 +203,47 @@ struct OTLPExportTests {
         await exporter.shutdown()
     }
 
+    /// Otherwise each waits for those before it, and for the deadline of each.
+    @Test func allWhoWaitForAFlushWaitForTheSameOne() async throws {
+        let server = try LoopbackServer()
+        server.handle("POST", "/v1/traces") { _ in LoopbackResponse(json: "{}") }
+        server.script(
+            path: "/v1/metrics", uses: 1,
+            [.expectBody, .wait("on"), .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .serve])
+        server.handle("POST", "/v1/metrics") { _ in LoopbackResponse(json: "{}") }
+        let exporter = exporter(server) { $0.exportsMetrics = true }
+        try await run(exporter)
+        let first = Task { await exporter.flush() }
+        try await server.waitForRequests(2)
+        var others: [Task<Void, Never>] = []
+        for _ in 0..<8 { others.append(await waiting { await exporter.flush() }) }
+        server.signal("on")
+        await first.value
+        for other in others { await other.value }
+        #expect(server.requestCount == 3)
+        await exporter.shutdown()
+    }
+
+    /// The collector takes the request, and says nothing.
+    @Test func aCollectorThatNeverAnswersHoldsNobodyBeyondTheDeadline() async throws {
+        let server = try LoopbackServer()
+        server.script(path: "/", [.expectBody, .keepOpen])
+        let exporter = exporter(server) {
+            $0.deadline = .milliseconds(300)
+            $0.exportsMetrics = true
+            $0.spanInterval = .milliseconds(10)
+            $0.metricsInterval = .milliseconds(10)
+        }
+        try await run(exporter)
+        try await server.waitForRequests(1)
+        async let flushed: Void = exporter.flush()
+        async let ended: Void = exporter.shutdown()
+        await exporter.shutdown()
+        _ = await (flushed, ended)
+        #expect(exporter.statistics.droppedRuns == 1 && exporter.statistics.exportedSpans == 0)
+        await exporter.flush()
+    }
+
     @Test func theQueueTakesSoManyRunsAndCountsTheRest() {
         var runs = RecordedRuns(most: 4)
         let run = RecordedRun(

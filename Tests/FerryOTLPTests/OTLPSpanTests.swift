@@ -124,6 +124,31 @@ struct OTLPSpanTests {
         #expect(spans.allSatisfy { ($0.end ?? 0) >= ($0.start ?? 1) })
     }
 
+    /// It waited for a place, or for a retry.
+    @Test func aRunThatIsCancelledBeforeItIsSentAgainIsASpanWithTheAttemptsThatItHad() async throws {
+        let (collector, stub) = (try Collector(), StubTransport(always: .response(status: 503)))
+        let exporter = collector.exporter()
+        var configuration = NetworkConfiguration(baseURL: "http://h")
+        configuration.observers = [exporter]
+        configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .seconds(3600), maxDelay: .seconds(3600))
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let task = Task { try await agent.get("/x") }
+        await stub.waitForRequests(1)
+        task.cancel()
+        _ = await task.result
+        stub.suspend()
+        let waiting = Task { try await agent.get("/y") }
+        await stub.waitForRequests(2)
+        waiting.cancel()
+        stub.resume()
+        _ = await waiting.result
+        await exporter.shutdown()
+        let spans = try collector.spans
+        #expect(spans.filter { $0.kind == 1 }.map { $0["error.type"] } == ["cancelled", "cancelled"])
+        #expect(spans.allSatisfy { ($0.end ?? 0) >= ($0.start ?? 1) })
+        await agent.shutdown()
+    }
+
     @Test func noSecretIsExported() async throws {
         let (collector, service) = (try Collector(), try LoopbackServer())
         let exporter = collector.exporter()

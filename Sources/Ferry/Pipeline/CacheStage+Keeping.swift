@@ -68,9 +68,9 @@ extension CacheStage {
         }
         let result = response.result
         let head = CacheRules.keptHead(result)
-        // Hits share the response from the network, unless its head has something that is not meant for them.
+        // Hits share the response from the network, unless it has something that is not meant for them.
         var bare: TransferResult? = result
-        if rules.setsCookies {
+        if rules.setsCookies || result.hasMoreThanOneHead {
             bare = head.withUnsafeBytes { try? TransferResult(id: 1, head: $0, body: result.body) }
         }
         guard let bare else { return nil }

@@ -41,7 +41,7 @@ extension HTTPCacheStage {
             return .deliver(result, trace(status), validation: nil)
         }
         let fields = StoringRules.storedFields(response, directives, isShared: plan.terms.isShared)
-        let isSame = fields.count == response.count
+        let isSame = fields.count == response.count && !result.hasMoreThanOneHead
         let bare =
             isSame
             ? result
@@ -58,9 +58,8 @@ extension HTTPCacheStage {
             isShared: plan.terms.isShared)
         if isOlder(variant) { return .deliver(result, trace(status), validation: nil) }
         if cache.leaseTime != nil { cache.unshared.remove(key) }
-        status.isStored = true
         status.ttl = .seconds((variant.lifetime.microseconds - variant.times.initialAge).flooredSeconds)
-        await change(now, control, until: deadline) { [isHead] old in
+        status.isStored = await change(now, control, until: deadline) { [isHead] old in
             [variant]
                 + old.filter {
                     $0.variance != variant.variance || $0.varying != varying || ($0.isHead != isHead && isHead)
@@ -153,29 +152,31 @@ extension HTTPCacheStage {
     }
 
     /// Replaces the stored variants with those that `make` returns, unless it returns `nil`. Without `writes` it
-    /// changes only the memory. With `renews`, variants that may have been removed meanwhile stay removed.
+    /// changes only the memory. With `renews`, variants that may have been removed meanwhile stay removed. Returns
+    /// whether it has replaced them.
     private func change(
         _ now: CacheTime, writes: Bool = true, renews: Bool = false, _ control: RunControl,
         until deadline: ContinuousClock.Instant?, _ make: @Sendable ([StoredVariant]) -> [StoredVariant]?
-    ) async {
+    ) async -> Bool {
         let isAwaited = writes && plan.terms.writing == .synchronous
         if !isAwaited { return replace(now, writes: writes, renews: renews, make, nil) }
-        let _: Bool? = await control.wait(until: deadline) { done in
-            replace(now, writes: writes, renews: renews, make, done)
+        let isReplaced: Bool? = await control.wait(until: deadline) { done in
+            if !replace(now, writes: writes, renews: renews, make, { _ in done(true) }) { done(false) }
         }
+        return isReplaced ?? true  // It does not wait for the disk any longer.
     }
 
     private func replace(
         _ now: CacheTime, writes: Bool, renews: Bool, _ make: ([StoredVariant]) -> [StoredVariant]?,
         _ done: (@Sendable (Bool) -> Void)?
-    ) {
+    ) -> Bool {
         cache.changing.withLock { _ in
             guard let current = currentVariants ?? (renews ? nil : []), let variants = make(current) else {
-                done?(false)
-                return
+                return false
             }
             let made = StoredVariants(variants, stored: now, maxBytes: cache.maxEntryBytes)
             cache.keep(made, under: key, writes ? made.entry(isShared: plan.terms.isShared) : nil, done)
+            return true
         }
     }
 
@@ -225,11 +226,10 @@ extension HTTPCacheStage {
             !new.directives.noStore && !isUnknown && !directives.noStore && !isInvalidated
             && !isTakenBack(new.directives, from: old.directives) && VaryRules.names(new.headers) != nil
             && !core.addsCookies(to: new.varying)
-        status.isStored = isStorable
         if isStorable {
             let replaced = which.map { stored.all[$0] }
             let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
-            await change(now, writes: isWritten, renews: true, control, until: deadline) {
+            status.isStored = await change(now, writes: isWritten, renews: true, control, until: deadline) {
                 [updated, requestTime] current in
                 current.replacing(replaced, by: updated, since: requestTime)
             }

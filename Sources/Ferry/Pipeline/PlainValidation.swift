@@ -106,19 +106,19 @@ final class PlainValidation: Sendable {
         let times = StoredVariant.Times(
             request: requestTime, response: now, initialAge: max(apparent, max(0, now - requestTime)))
         if cache.isInvalidated(key, since: invalidationMark) { return nil }
-        var new = old
+        var (new, isStored) = (old, cache.removals == removals)
         if stored.all.count > 1 || !Self.isConfirmed(old, renewal, times) {
             guard let made = StoredVariant(old, renewal, times, isShared: isShared) else { return nil }
             let isWritten = old.isWorthWriting(as: made, by: [])
             // The run has to wait for the disk, which only an exchange can do.
             if isWritten && plan.terms.writing == .synchronous { return nil }
-            store(made, isWritten: isWritten, isShared: isShared)
+            isStored = store(made, isWritten: isWritten, isShared: isShared)
             new = made
         }
         lead?.end()
         cache.counters.validated()
         var status = CacheStatus.forwarded(forward)
-        (status.isStored, status.forwardStatus) = (true, 304)
+        (status.isStored, status.forwardStatus) = (isStored, 304)
         let remaining = new.lifetime.microseconds - times.initialAge
         status.ttl = .seconds(remaining.flooredSeconds)
         var trace = CacheTrace(outcome: .validated(age: .microseconds(times.initialAge)))
@@ -136,14 +136,16 @@ final class PlainValidation: Sendable {
         return (0..<Freshness.second).contains(age - times.initialAge)
     }
 
-    /// Puts the renewed response in the place of the one that the server has confirmed.
-    private func store(_ new: StoredVariant, isWritten: Bool, isShared: Bool) {
+    /// Puts the renewed response in the place of the one that the server has confirmed. Returns `false` if it was
+    /// removed or replaced meanwhile.
+    private func store(_ new: StoredVariant, isWritten: Bool, isShared: Bool) -> Bool {
         cache.changing.withLock { _ in
             let current = cache.recallEntry(key)?.variants ?? (cache.removals == removals ? stored : nil)
             let old = stored.all[selected]
-            guard let variants = current?.all.replacing([old], by: [new], since: requestTime) else { return }
+            guard let variants = current?.all.replacing([old], by: [new], since: requestTime) else { return false }
             let made = StoredVariants(variants, stored: new.times.response, maxBytes: cache.maxEntryBytes)
             cache.keep(made, under: key, isWritten ? made.entry(isShared: isShared) : nil)
+            return true
         }
     }
 

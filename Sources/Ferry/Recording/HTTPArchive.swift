@@ -147,7 +147,7 @@ extension HTTPArchive {
         public var bodySize: Int? = -1
     }
 
-    /// The body of a response, after decoding.
+    /// The body of a response, after decoding, unless ``_isCoded`` says otherwise.
     public struct Content: Codable, Sendable {
         /// The size in bytes.
         public var size: Int
@@ -159,6 +159,9 @@ extension HTTPArchive {
         public var encoding: String?
         /// Why the body is incomplete.
         public var comment: String?
+        /// Whether the body is still in the codings of the `Content-Encoding` field, because the core does not decode
+        /// them; an extension of Ferry's.
+        public var _isCoded: Bool?
     }
 
     /// The parts of the duration in milliseconds; -1 if a part did not take place.

@@ -10,8 +10,9 @@ import Synchronization
 /// Every exchange with a server is an entry, including redirects and retries. Responses of the cache or an interceptor
 /// are not recorded. Secrets are replaced by `***`: user and password of URLs; query arguments and header fields that
 /// are declared sensitive or whose name suggests it (`Authorization`, `Cookie`, `X-Api-Key`, `access_token`, …); and
-/// members of JSON bodies and forms (`password`, `client_secret`, `access_token`, …). Other bodies are recorded as they
-/// are. The recording is kept in memory, up to ``maxEntries`` and ``maxTotalBytes``.
+/// members of JSON bodies and forms (`password`, `client_secret`, `access_token`, …). Such a body is not recorded if it
+/// is cut off or still compressed. Other bodies are recorded as they are. The recording is kept in memory, up to
+/// ``maxEntries`` and ``maxTotalBytes``.
 public final class Recorder: Sendable {
     /// The maximum number of exchanges; later ones are not recorded. The default is 10,000.
     public let maxEntries: Int
@@ -127,6 +128,9 @@ struct RecordedExchange: Sendable {
     /// The body of the request, as far as it was sent; `nil` if it exceeds the limit, or comes from a file that the
     /// core reads itself.
     var body: [UInt8]? = []
+    /// The source has not reached its end yet.
+    private(set) var isCut = false
+    private var announced: UInt64?
     /// The body of a streamed response; `nil` if it exceeds the limit.
     var received: [UInt8]? = []
     var isStreamed = false
@@ -140,11 +144,17 @@ struct RecordedExchange: Sendable {
         case .none: hasBody = false
         case .bytes(let bytes): (hasBody, body) = (true, bytes.count <= limit ? bytes : nil)
         case .data(let data): (hasBody, body) = (true, data.count <= limit ? Array(data) : nil)
-        case .pull: hasBody = true
+        case .pull(let length): (hasBody, isCut, announced) = (true, true, length)
         }
     }
 
-    mutating func appendSent(_ bytes: UnsafeRawBufferPointer, limit: Int) { Self.append(bytes, to: &body, limit) }
+    mutating func endSent() { isCut = false }
+
+    mutating func appendSent(_ bytes: UnsafeRawBufferPointer, limit: Int) {
+        Self.append(bytes, to: &body, limit)
+        // After the announced length nobody asks for more.
+        if let announced, let count = body?.count, UInt64(count) == announced { isCut = false }
+    }
 
     mutating func appendReceived(_ bytes: UnsafeRawBufferPointer, limit: Int) {
         Self.append(bytes, to: &received, limit)
@@ -163,7 +173,9 @@ struct RecordedExchange: Sendable {
         request.bodySize = Int(clamping: result.bodyBytesSent)
         if hasBody {
             let type = headers["Content-Type"] ?? ""
-            let (text, encoding) = recorder.shown(Self.isCompressed(headers) ? nil : body, type: type)
+            // Secrets could not be found: a part of a JSON text cannot be parsed.
+            let isHidden = Self.isCompressed(headers) || isCut && SecretBodies.hasMembers(type: type)
+            let (text, encoding) = recorder.shown(isHidden ? nil : body, type: type)
             request.postData = .init(mimeType: type, text: text, _encoding: encoding)
         }
         var entry = HTTPArchive.Entry(
@@ -187,6 +199,7 @@ struct RecordedExchange: Sendable {
         let body: [UInt8]? =
             isStreamed ? received : result.body.count <= recorder.maxBodyBytes ? Array(result.body) : nil
         let isCompressed = Self.isCompressed(fields) && !result.isDecoded
+        if isCompressed { content._isCoded = true }
         if content.size > 0, isCompressed, SecretBodies.hasMembers(type: content.mimeType ?? "") {
             content.comment = "not recorded: compressed"
         } else if result.succeeded, let body, UInt64(body.count) == result.bodyLength {
@@ -333,7 +346,8 @@ final class RecordingTransport: Transporting, TransferReceiver {
                 let bytes = UnsafeRawBufferPointer(rebasing: space[..<count])
                 state.exchanges[id]?.appendSent(bytes, limit: recorder.maxBodyBytes)
             case .piece: state.exchanges[id]?.body = nil
-            case .end, .later, .failed: break
+            case .end: state.exchanges[id]?.endSent()
+            case .later, .failed: break
             }
         }
         return fill

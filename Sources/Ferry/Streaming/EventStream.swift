@@ -32,9 +32,11 @@ extension NetworkAgent {
                 var headers = Headers(transfer.headers)
                 if !saysType || !headers.contains("Accept") { headers["Accept"] = "text/event-stream" }
                 if !headers.contains("Cache-Control") { headers.append("Cache-Control", "no-cache") }
-                // The id was a line, so it contains no line break; other control characters cannot be sent.
-                if !lastEventID.isEmpty, !lastEventID.utf8.contains(where: isControl) {
-                    headers["Last-Event-ID"] = lastEventID
+                // The id was a line, so it contains no line break; other control characters cannot be sent. The
+                // request's own id applies until the server has set one.
+                if let lastEventID {
+                    let isSent = !lastEventID.isEmpty && !lastEventID.utf8.contains(where: isControl)
+                    headers["Last-Event-ID"] = isSent ? lastEventID : nil
                 }
                 transfer.headers = HeaderBlock()
                 for field in headers { transfer.headers.append(field.name, field.value) }
@@ -55,7 +57,7 @@ extension NetworkAgent {
 /// random. A `Retry-After` field is honoured, up to ``maxDelay``. If ``delay`` is longer than ``maxDelay``, it is also
 /// the maximum.
 public struct EventReconnection: Sendable, Hashable {
-    /// The wait before a reconnect, unless the server sets one. The default is 3 seconds.
+    /// The wait before a reconnect, unless the server sets one. A negative wait is none. The default is 3 seconds.
     public var delay: Duration
     /// The maximum wait, whatever the server sets, unless ``delay`` is longer. The default is 60 seconds.
     public var maxDelay: Duration
@@ -74,7 +76,7 @@ public struct EventReconnection: Sendable, Hashable {
     var isOff: Bool { maxFailures < 0 }
 
     /// The wait that no other wait exceeds.
-    var longest: Duration { max(delay, maxDelay) }
+    var longest: Duration { max(delay, maxDelay, .zero) }
 }
 
 /// The events of a server, over any number of connections. Each iterator has its own connections.
@@ -88,8 +90,8 @@ public struct EventStream: AsyncSequence, Sendable {
     let maxEventBytes: Int
     /// Returns when the agent is shut down, or the task is cancelled.
     let closing: @Sendable () async -> Void
-    /// Sends the request, after a lost connection with the id of the last event.
-    let connect: @Sendable (String) async throws(RequestError) -> StreamedResponse
+    /// Sends the request, after a lost connection with the id of the last event; `nil` if the server has set none.
+    let connect: @Sendable (String?) async throws(RequestError) -> StreamedResponse
 
     /// Starts an iteration with its own connection.
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
@@ -107,7 +109,7 @@ public struct EventStream: AsyncSequence, Sendable {
         /// The parsed events, and how many of them were returned.
         private var events: [ServerSentEvent] = []
         private var given = 0
-        private var lastEventID = ""
+        private var lastEventID: String?
         private var delay: Duration
         private var failures = 0
         /// The wait before the next connection.
@@ -119,7 +121,7 @@ public struct EventStream: AsyncSequence, Sendable {
 
         fileprivate init(_ stream: EventStream) {
             self.stream = stream
-            delay = stream.reconnection.delay
+            delay = Swift.max(stream.reconnection.delay, .zero)
         }
 
         /// The next event; `nil` when the server has ended the stream for good.
@@ -167,7 +169,7 @@ public struct EventStream: AsyncSequence, Sendable {
                     response: head)
                 return
             }
-            lastEventID = connection?.parser.lastEventID ?? ""
+            lastEventID = connection?.parser.lastEventID
             if let asked = connection?.parser.retry {
                 delay = Swift.min(Swift.max(asked, Self.leastRetry), stream.reconnection.longest)
             }
@@ -285,20 +287,20 @@ struct EventStreamParser {
     /// The `data` fields so far, each followed by a line feed.
     private var data: [UInt8] = []
     private var event: [UInt8] = []
-    /// The value of the last `id` field, for the next event.
-    private var id = ""
+    /// The value of the last `id` field, for the next event; `nil` if there was none.
+    private var id: String?
     /// The last line ended with CR: a following LF belongs to it.
     private var skipsLineFeed = false
     /// At the start of the stream a byte order mark is skipped.
     private var isAtStart = true
 
-    /// The id of the last complete event: the `Last-Event-ID` of a reconnect.
-    private(set) var lastEventID = ""
+    /// The id of the last complete event: the `Last-Event-ID` of a reconnect. `nil` if the server has set none.
+    private(set) var lastEventID: String?
     /// The value of the last `retry` field.
     private(set) var retry: Duration?
 
     /// Continues after a broken stream whose last event had this id.
-    init(limit: Int, lastEventID: String = "") {
+    init(limit: Int, lastEventID: String? = nil) {
         self.limit = limit
         self.lastEventID = lastEventID
         id = lastEventID
@@ -382,6 +384,6 @@ struct EventStreamParser {
         if data.isEmpty { return }
         let text = data.withUnsafeBytes { String(decoding: $0.dropLast(), as: UTF8.self) }
         let type = event.isEmpty ? "message" : String(decoding: event, as: UTF8.self)
-        events.append(ServerSentEvent(event: type, data: text, id: id))
+        events.append(ServerSentEvent(event: type, data: text, id: id ?? ""))
     }
 }

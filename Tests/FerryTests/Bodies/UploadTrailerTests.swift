@@ -125,6 +125,84 @@ import Testing
         #expect(text.components(separatedBy: "Trailer: X-Sum\r\n").count == 2, "they are announced once")
     }
 
+    /// After a 503, a redirect and a refused token. Nothing of an earlier attempt is left in a later one.
+    @Test func eachAttemptAsksForItsOwnTrailers() async throws {
+        struct Counting: Authenticator {
+            var token: String? { "0" }
+            func apply(_ token: String, to request: inout OutgoingRequest) { request.headers["X-Token"] = token }
+            func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String { (old ?? "") + "1" }
+            func isRefused(_ response: Response) -> Bool { response.status == 401 }
+        }
+        let peer = try RawPeer()
+        var configuration = NetworkConfiguration(baseURL: peer.baseURL)
+        configuration.retryPolicy = .quick
+        configuration.authenticator = Counting()
+        let agent = NetworkAgent(configuration: configuration)
+        let answers = ["503 Busy\r\n", "307 Moved\r\nLocation: /y\r\n", "401 No\r\n", "200 OK\r\n"]
+        async let sent = peer.exchanges(answers.map { "HTTP/1.1 \($0)Content-Length: 0\r\nConnection: close\r\n\r\n" })
+        {
+            $0.contains("\r\n0\r\n") && $0.hasSuffix("\r\n\r\n")
+        }
+        let asked = Tally()
+        let body = RequestBody.stream { Pieces(pieces: Self.pieces) }.withTrailers(["X-Sum"]) {
+            asked.add()
+            return ["X-Sum": "\(asked.value)"]
+        }
+        let reply = try await agent.send(put("/x", body))
+        #expect(reply.status == 200 && reply.attempts == 4)
+        let texts = try await sent
+        for (index, text) in texts.enumerated() {
+            let (head, rest) = try parts(text)
+            #expect(head.filter { $0.hasPrefix("Trailer:") } == ["Trailer: X-Sum"], "\(index)")
+            #expect(rest.hasSuffix("0\r\nX-Sum: \(index + 1)\r\n\r\n"), "\(index): \(rest)")
+            #expect(rest.components(separatedBy: "X-Sum").count == 2, "\(index): \(rest)")
+        }
+        #expect(texts.count == 4 && asked.value == 4)
+        await agent.shutdown()
+    }
+
+    @Test func aRedirectToGETAnnouncesNoTrailers() async throws {
+        let server = try LoopbackServer()
+        server.script(
+            path: "/x", [.expectBody, .send("HTTP/1.1 303 Other\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n"), .serve])
+        server.handle("/y") { _ in LoopbackResponse(text: "ok") }
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let asked = Tally()
+        let body = RequestBody.bytes([1]).withTrailers(["X-Sum"]) {
+            asked.add()
+            return ["X-Sum": "1"]
+        }
+        #expect(try await agent.send(put("/x", body)).text == "ok")
+        let last = try #require(server.requests.last)
+        #expect(last.method == "GET" && last.headers["Trailer"] == nil && last.headers["Transfer-Encoding"] == nil)
+        #expect(asked.value == 1)
+        await agent.shutdown()
+    }
+
+    /// libcurl answers the challenge, with the whole body again.
+    @Test(arguments: [[UInt8](), Array("abc".utf8)]) func aChallengeIsAnsweredWithTrailersToo(bytes: [UInt8])
+        async throws
+    {
+        let server = try LoopbackServer()
+        let challenge = #"WWW-Authenticate: Digest realm="r", nonce="abc""#
+        server.script(
+            path: "/x", uses: 1,
+            [.expectBody, .send("HTTP/1.1 401 No\r\n\(challenge)\r\nContent-Length: 0\r\n\r\n"), .serve])
+        server.handle("/x") { LoopbackResponse(text: $0.text) }
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let asked = Tally()
+        var request = put(
+            "/x",
+            RequestBody.bytes(bytes).withTrailers(["X-Sum"]) {
+                asked.add()
+                return ["X-Sum": "\(asked.value)"]
+            })
+        request.authorization = .digest("kim", "pw")
+        let reply = try await agent.send(request)
+        #expect(reply.bytes == bytes && server.requests.last?.headers["Authorization"]?.hasPrefix("Digest ") == true)
+        await agent.shutdown()
+    }
+
     // MARK: What is refused
 
     @Test(arguments: [
@@ -231,6 +309,13 @@ private final class RawPeer: Sendable {
     }
 
     deinit { close(listener) }
+
+    /// One exchange after another, each on its own connection.
+    func exchanges(_ answers: [String], isWhole: @escaping @Sendable (String) -> Bool) async throws -> [String] {
+        var texts: [String] = []
+        for answer in answers { texts.append(try await exchange(answer, isWhole: isWhole)) }
+        return texts
+    }
 
     /// Reads until `isWhole`, and answers.
     func exchange(_ answer: String, isWhole: @escaping @Sendable (String) -> Bool) async throws -> String {

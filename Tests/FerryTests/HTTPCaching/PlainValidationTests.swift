@@ -210,6 +210,7 @@ private final class Interruption: Sendable {
         #expect(try await agent.send(pressed).value == "answer 3")
         stub.releaseAll(with: .response(status: 304, headers: dated()))
         #expect(try await slow.value == "answer 1")
+        #expect(try await slow.cacheStatus?.isStored == false)
         #expect(try await agent.send(http()).value == "answer 3")
         #expect(stub.requests.count == 3)
         await agent.shutdown()

@@ -216,6 +216,31 @@ import Testing
         #expect(contents[1].bytes == bytes)
     }
 
+    /// The server refuses the body before its end: a part of it is no JSON in which secrets could be found.
+    @Test func aBodyWithMembersThatWasCutOffIsNotRecorded() async throws {
+        let archive = try await recorded { server, agent in
+            let refusal = "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            server.script(path: "/x", [.expectBytes(40), .send(refusal), .close])
+            let pieces = [
+                Array(#"{"password": "canary", "rows": ["#.utf8), [UInt8](repeating: UInt8(ascii: "1"), count: 20),
+            ]
+            for type in ["application/json", "text/csv"] {
+                let body = RequestBody.stream(contentType: type) { Pieces(pieces: pieces, hangsAtEnd: true) }
+                _ = try? await agent.post("/x", body: body)
+            }
+            for length in [16, nil] as [UInt64?] {
+                let whole = RequestBody.stream(length: length, contentType: "application/json") {
+                    Pieces(pieces: [Array(#"{"password": 12}"#.utf8)])
+                }
+                try await agent.post("/upload", body: whole)
+            }
+        }
+        try #require(archive.entries.count == 4)
+        let sent = archive.entries.map { $0.request.postData?.text }
+        #expect(sent[0] == nil && sent[1]?.contains("canary") == true, "\(sent)")
+        #expect(sent[2] == #"{"password":"***"}"# && sent[3] == sent[2], "\(sent)")
+    }
+
     @Test func connectionsThatAreOpenedAheadAreNoExchange() async throws {
         let archive = try await recorded { _, agent in
             try await agent.connect(to: "/hello", count: 2)

@@ -109,6 +109,88 @@ import Testing
         }
     }
 
+    /// Only libcurl sends requests for http through a proxy.
+    @Test func aProxyWithoutATunnelCarriesNoExchangeAndTheWriterEnds() async throws {
+        let proxy = try LoopbackServer()
+        try await withExchanges({ $0.proxy = .http("127.0.0.1", port: Int(proxy.port)) }) { agent, server in
+            for isRead in [true, false] {
+                let error = await failure {
+                    try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
+                        if isRead { _ = try await response.head }
+                        try await DuplexEndTests.writeOn(body)
+                    }
+                }
+                #expect(error?.code == .invalidRequest, "\(String(describing: error))")
+            }
+            #expect(proxy.requestCount == 0 && server.requestCount == 0)
+        }
+    }
+
+    enum Ending: CaseIterable, Sendable {
+        case cancel, cancelAll, shutdown, deadline
+    }
+
+    /// The writer has filled the buffer, and nothing is connected yet.
+    @Test(arguments: Ending.allCases) func aWriterThatWaitsForAnAdapterEndsWithTheRun(ending: Ending) async throws {
+        let gate = Gate()
+        let adapter = Adapt { _, _ in await gate.pass() }
+        try await withExchanges({ $0.adapters = [adapter] }) { agent, server in
+            let full = Gate()
+            let task = Task {
+                var request = HTTPRequest(.post, "/x")
+                if ending == .deadline { request.deadline = .milliseconds(300) }
+                return await failure {
+                    try await agent.exchange(request) { _, body in
+                        try await DuplexEndTests.writeOn(body, most: BytePipe.capacity)
+                        full.open()
+                        try await DuplexEndTests.writeOn(body)
+                    }
+                }
+            }
+            await full.pass()
+            #expect(await eventually { gate.arrived == 1 })
+            switch ending {
+            case .cancel: task.cancel()
+            case .cancelAll: agent.cancelAll()
+            case .shutdown: await agent.shutdown(grace: .zero)
+            case .deadline: break
+            }
+            let error = await task.value
+            let codes: [Ending: RequestError.Code] = [.shutdown: .shutdown, .deadline: .timeout(.deadline)]
+            #expect(error?.code == codes[ending] ?? .cancelled, "\(String(describing: error))")
+            #expect(server.connectionCount == 0)
+            gate.open()
+        }
+    }
+
+    /// The reader takes nothing, so the server does not read, so the writer waits, too.
+    @Test(arguments: [Ending.shutdown, .deadline]) func aReaderThatHoldsBackIsNotWaitedFor(ending: Ending) async throws
+    {
+        try await withExchanges { agent, server in
+            server.script(
+                path: "/much",
+                [
+                    .send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"), .mark("head"),
+                    .pattern(bytes: 1_000_000_000),
+                ])
+            var request = HTTPRequest(.post, "/much")
+            if ending == .deadline { request.deadline = .milliseconds(500) }
+            let task = Task { [request] in
+                await failure {
+                    try await agent.exchange(request) { response, body in
+                        _ = try await response.head
+                        try await DuplexEndTests.writeOn(body)
+                    }
+                }
+            }
+            try await server.waitForMark("head")
+            if ending == .shutdown { await agent.shutdown(grace: .zero) }
+            let error = await task.value
+            #expect(
+                error?.code == (ending == .shutdown ? .shutdown : .timeout(.deadline)), "\(String(describing: error))")
+        }
+    }
+
     @Test func theWriterThatIsBlockedBeforeTheConnectionEndsWithTheDeadline() async throws {
         // The proxy never responds to CONNECT.
         let proxy = try LoopbackServer()

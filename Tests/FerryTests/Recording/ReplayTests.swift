@@ -1,0 +1,136 @@
+import FerryTesting
+import FoundationEssentials
+import Testing
+
+@testable import Ferry
+
+/// A recording answers as the server did.
+@Suite(.timeLimit(.minutes(1))) struct ReplayTests {
+    /// What `body` finds with the server, and again with the recording of that.
+    private func twice<Found: Equatable & Sendable>(
+        configuring configure: (inout NetworkConfiguration) -> Void = { _ in },
+        serving serve: (LoopbackServer) -> Void = { _ in }, _ body: (NetworkAgent) async throws -> Found
+    ) async throws -> HTTPArchive {
+        let (server, recorder) = (try LoopbackServer(), Recorder())
+        serve(server)
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configure(&configuration)
+        var recorded = configuration
+        recorded.recorder = recorder
+        let agent = NetworkAgent(configuration: recorded)
+        let first = try await body(agent)
+        await agent.shutdown()
+        let archive = try HTTPArchive(json: Array(recorder.archive.json()))
+        let player = NetworkAgent(configuration: configuration, stub: StubTransport(har: archive))
+        let second = try await body(player)
+        await player.shutdown()
+        #expect(first == second)
+        return archive
+    }
+
+    private static let gzip: [UInt8] = [
+        0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x4B, 0x4C, 0x4A, 0x06, 0x00, 0xC2, 0x41, 0x24,
+        0x35, 0x03, 0x00, 0x00, 0x00,
+    ]
+
+    /// The body stays as it came, and so does the field that says what it is.
+    @Test(arguments: ["gzip, gzip", "compress"]) func aBodyThatWasNotDecodedKeepsItsCoding(coding: String) async throws
+    {
+        _ = try await twice(serving: { server in
+            server.handle("/x") { _ in LoopbackResponse(headers: ["Content-Encoding": coding], body: Self.gzip) }
+        }) { agent in
+            let reply = try await agent.send(Get("/x"))
+            return [reply.headers["Content-Encoding"] ?? "none", "\(reply.bytes)"]
+        }
+    }
+
+    @Test func aBodyThatWasDecodedIsPlain() async throws {
+        _ = try await twice(serving: { server in
+            server.handle("/x") { _ in LoopbackResponse(headers: ["Content-Encoding": "gzip"], body: Self.gzip) }
+        }) { agent in
+            try await agent.send(Get("/x")).text
+        }
+    }
+
+    @Test func streamsAndBodiesThatAreNoTextAreReplayed() async throws {
+        _ = try await twice(serving: { server in
+            server.handle("/raw") { _ in LoopbackResponse(body: [0xFF, 0, 1, 2]) }
+        }) { agent in
+            var found = [Array(try await agent.stream(Get("/raw")).body.collect(upTo: 100))]
+            let body = RequestBody.stream { Pieces(pieces: [[0xFF, 1], [2]]) }
+            found.append(try await agent.post("/echo/body", body: body).bytes)
+            found.append(try await agent.post("/echo/body", body: .bytes(Array("abc".utf8)).compressed(.gzip)).bytes)
+            return found
+        }
+    }
+
+    @Test func redirectsTokensAndCookiesAreReplayedWithoutTheirSecrets() async throws {
+        let archive = try await twice(
+            configuring: { configuration in
+                configuration.authenticator = Session(token: "canary-old")
+                configuration.keepsCookies = true
+            },
+            serving: { server in
+                let tokens = TokenServer(on: server)
+                server.handle("/start") { _ in
+                    LoopbackResponse(
+                        status: 307,
+                        headers: [
+                            "Location": "/end?session_token=canary-a&page=2", "Set-Cookie": "sid=canary-b; Path=/",
+                            "Refresh": "0; url=http://kim:canary-c@h/", "Link": "</x?key=canary-d>; rel=next",
+                        ])
+                }
+                server.handle("/end") { request in
+                    guard tokens.isValid(request) else { return LoopbackResponse(status: 401) }
+                    return LoopbackResponse(json: #"{"ok": true, "access_token": "canary-e"}"#)
+                }
+            }
+        ) { agent in
+            let reply = try await agent.send(HTTPRequest(.post, "/start", body: .json(["password": "canary-f"])))
+            return [reply.status, reply.redirects.count, reply.attempts]
+        }
+        let text = String(decoding: try archive.json(), as: UTF8.self)
+        #expect(!text.contains("canary-a") && !text.contains("canary-b") && !text.contains("canary-c"))
+        #expect(!text.contains("canary-d") && !text.contains("canary-e") && !text.contains("canary-f"))
+        #expect(archive.entries.map(\.response.status).contains(307))
+    }
+
+    @Test func aResponseToHEADKeepsItsLength() async throws {
+        _ = try await twice { agent in
+            let reply = try await agent.send(HTTPRequest(.head, "/bytes/1000"))
+            return [reply.headers["Content-Length"] ?? "none", "\(reply.bodyLength)"]
+        }
+    }
+
+    /// Also if the head had arrived, and nothing of the body.
+    @Test func aFailureIsReplayedAsAFailure() async throws {
+        _ = try await twice(serving: { server in
+            server.script(path: "/cut", [.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"), .close])
+        }) { agent in
+            await agent.result(Get("/cut")).error != nil
+        }
+    }
+
+    @Test func anExchangeIsRecordedInBothDirections() async throws {
+        let (server, recorder) = (try LoopbackServer(), Recorder())
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        (configuration.recorder, configuration.engine) = (recorder, .automatic)
+        let agent = NetworkAgent(configuration: configuration)
+        func echo(_ agent: NetworkAgent) async throws -> Data {
+            try await agent.exchange(HTTPRequest(.post, "/echo/body"), trailers: ["X-Sum"]) { response, body in
+                try await body.write("abc")
+                try body.finish(trailers: ["X-Sum": "1"])
+                return try await response.body.collect(upTo: 10)
+            }
+        }
+        #expect(try await echo(agent) == Data("abc".utf8))
+        await agent.shutdown()
+        configuration.recorder = nil
+        let player = NetworkAgent(configuration: configuration, stub: StubTransport(har: recorder.archive))
+        #expect(try await echo(player) == Data("abc".utf8))
+        await player.shutdown()
+        let entry = try #require(recorder.archive.entries.first)
+        #expect(entry.request.postData?.text == "abc" && entry.response.content.text == "abc")
+        #expect(recorder.archive.entries.count == 1 && entry._error == nil)
+    }
+}
