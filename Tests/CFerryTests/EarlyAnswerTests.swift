@@ -109,6 +109,17 @@ extension CoreTests {
             }
         }
 
+        @Test("without a response the close ends a request whose source has nothing", arguments: [true, false])
+        func closedWithoutAnAnswer(isHalf: Bool) async throws {
+            try await withCore { core, server in
+                let close: [LoopbackScript.Step] = isHalf ? [.halfClose, .expectClose] : [.close]
+                server.script(path: "/early", LoopbackScript([.expectHead, .expectBytes(3)] + close))
+                let request = starving(server, idle: 20_000).with { $0.deadline = 10_000 }
+                let result = try await core.run(request)
+                #expect(result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED) && result.status == 0, "\(result.fault)")
+            }
+        }
+
         @Test("a source that resumes in time sends the rest", arguments: answers.filter { !$0.contains("close") })
         func theUploadGoesOn(answer: String) async throws {
             try await withCore { core, server in

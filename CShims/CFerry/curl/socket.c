@@ -291,6 +291,15 @@ static void on_answered(ferry_loop *loop, ferry__socket *s, ferry__transfer *t,
     ferry__socket_watch(loop, s, FERRY__POLL_END);
 }
 
+/* The server has closed the connection without a response. libcurl has read the
+ * end, waits for the source, and would not end before it has bytes. */
+static bool is_left(const ferry__socket *s, const ferry__transfer *t) {
+  char byte;
+  return t->source == FERRY__SOURCE_PAUSED && t->state == FERRY__RUNNING &&
+         !s->http2 && !t->head->complete &&
+         recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   int bits = 0, running;
   ferry__transfer *t = owner(loop, s);
@@ -298,6 +307,10 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
       t->source == FERRY__SOURCE_PAUSED && !s->http2 &&
       t->state == FERRY__RUNNING) {
     on_answered(loop, s, t, events);
+    return;
+  }
+  if (!s->want && t && is_left(s, t)) {
+    ferry__transfer_completed(loop, t, CURLE_GOT_NOTHING);
     return;
   }
   if (!s->want) {

@@ -189,7 +189,11 @@ import Testing
     }
 
     @Test func aServiceEndsAtSIGTERM() async throws {
-        defer { signal(SIGTERM, SIG_DFL) }
+        defer {
+            // A signal that is still pending would end the process.
+            signal(SIGTERM, SIG_IGN)
+            signal(SIGTERM, SIG_DFL)
+        }
         let metrics = MetricsRecorder()
         let stub = StubTransport(always: .response(body: "hello"))
         let agent = NetworkAgent(configuration: serviceConfiguration(metrics), stub: stub)
