@@ -1,12 +1,14 @@
 /* JSON with simdjson: parsing, reading parsed documents, and checking schemas,
  * whose patterns use RE2.
  *
- * CFerryJSONTape.h describes documents, CFerryJSONSchema.h schemas. All
- * functions may be called on any thread at any time; they throw no exceptions.
+ * CFerryJSONTape.h describes documents, CFerryJSONNotes.h finds their members,
+ * CFerryJSONSchema.h describes schemas. All functions may be called on any
+ * thread at any time; they throw no exceptions.
  */
 #ifndef CFERRYJSON_H
 #define CFERRYJSON_H
 
+#include "CFerryJSONNotes.h"
 #include "CFerryJSONSchema.h"
 #include "CFerryJSONTape.h"
 
