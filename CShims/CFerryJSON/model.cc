@@ -144,48 +144,52 @@ bool Model::has_same_numbers(ferry_json_tape tape,
          memcmp(first, text.get(), text_count) == 0;
 }
 
-// The number of keys at the beginning that the object has at the places of the
-// model's. `next` is then the place after their members.
-uint32_t Model::count_alike(ferry_json_tape tape, size_t object,
-                            size_t &next) const noexcept {
-  const Key *key = keys.get(), *const end = key + count;
-  size_t place = object + 1;
+// Skips members from number `n` on that have the keys of the model, at its
+// places counted from `origin`. Returns the number of the first that has not.
+// `place` is that of the next member.
+[[gnu::noinline]] uint32_t Model::skip_alike(ferry_json_tape tape,
+                                             size_t origin, uint32_t n,
+                                             size_t &place) const noexcept {
+  const Key *key = &keys[n], *const end = &keys[count];
+  size_t next = place;
   for (; key < end; key++) {
     // As long as each value has the length of the model's, the place of the
     // next key is known before the value is read, and the processor need not
     // wait. The compiler must not see that both places are the same: it would
     // use only the one after the value.
-    const size_t expected = object + key->place;
+    const size_t expected = origin + key->place;
     size_t same = expected;
     asm("" : "+r"(same));
-    if (place != expected || !is_key(*key, ferry__json_key_at(tape, same)))
+    if (next != expected || !is_key(*key, ferry__json_key_at(tape, same)))
       break;
-    place = ferry_json_after(tape, same + 1);
+    next = ferry_json_after(tape, same + 1);
   }
-  next = place;
+  place = next;
   return static_cast<uint32_t>(key - keys.get());
 }
 
 Model::Likeness Model::compare(ferry_json_tape tape, size_t object,
                                uint32_t *others) const noexcept {
-  const bool is_as_long =
-      ferry_json_close(tape, object) - object == places[count];
-  if (is_as_long && text && has_same_numbers(tape, object))
+  if (text && ferry_json_close(tape, object) - object == places[count] &&
+      has_same_numbers(tape, object))
     return SAME_PLACES;
-  size_t key;
-  uint32_t n = count_alike(tape, object, key);
-  if (n == count && is_as_long)
-    return SAME_PLACES;
-  if (others)
-    memcpy(others, places.get(), n * sizeof *others);
-  for (; n < count; n++) {
-    if (!is_key(keys[n], ferry__json_key_at(tape, key)))
+  uint32_t n = 0;
+  size_t place = object + 1, origin = object;
+  for (;;) {
+    const uint32_t first = n;
+    n = skip_alike(tape, origin, first, place);
+    if (n == count && first == 0)
+      return SAME_PLACES;
+    const auto moved = static_cast<uint32_t>(origin - object);
+    for (uint32_t other = first; others && other < n; other++)
+      others[other] = places[other] + moved;
+    if (n == count)
+      return SAME_KEYS;
+    if (place == origin + keys[n].place)
       return DIFFERENT;
-    if (others)
-      others[n] = static_cast<uint32_t>(key - object);
-    key = ferry_json_after(tape, key + 1);
+    // The value before is longer or shorter than the model's.
+    origin = place - keys[n].place;
   }
-  return SAME_KEYS;
 }
 
 Asked &Model::next_entry() noexcept {

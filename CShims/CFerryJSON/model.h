@@ -82,8 +82,8 @@ struct ferry_json_model {
   size_t text_count = 0;
 
   bool reserve(ferry_json_forget *forget) noexcept;
-  uint32_t count_alike(ferry_json_tape tape, size_t object,
-                       size_t &next) const noexcept;
+  uint32_t skip_alike(ferry_json_tape tape, size_t origin, uint32_t n,
+                      size_t &place) const noexcept;
   void copy_text(ferry_json_tape tape, size_t object) noexcept;
   static bool is_key(const Key &key, const uint8_t *string) noexcept;
   bool has_same_numbers(ferry_json_tape tape, size_t object) const noexcept;
