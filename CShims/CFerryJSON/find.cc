@@ -203,7 +203,7 @@ size_t search(Note &note, ferry_json_tape tape, size_t index, size_t end,
     note.searches++;
   }
   note.keys_differ = keys_differ;
-  if (keys_differ && note.model->serial == note.serial)
+  if (keys_differ)
     note.model->keys_differ = true;
   return found;
 }
@@ -214,28 +214,9 @@ inline Note *note_of(ferry_json_tape tape, size_t index) noexcept {
   if (!own)
     return nullptr;
   Note &note = own->note_for(index);
-  if (!note.is_of(tape, index))
+  if (!ferry__json_is_note_of(&note, tape, index))
     own->begin(note, tape, index);
   return &note;
-}
-
-// Looks for a key among all that the model expects. Called when the key is not
-// the next one: the program may have skipped some, the object may be new, or
-// its note may have been replaced by another one.
-[[gnu::noinline]] size_t expect_any(ferry_json_tape tape, size_t index,
-                                    uint64_t first, uint64_t second) noexcept {
-  Note *note = note_of(tape, index);
-  if (!note || note->model->serial != note->serial)
-    return FERRY_JSON_NOWHERE;
-  const Asked *expected = note->next, *begin = note->model->asked.get();
-  const Asked *end = begin + note->model->asked_count;
-  for (; note->next < end; note->next++)
-    if (note->expects(first, second))
-      return note->take_expected();
-  for (note->next = begin; note->next < expected; note->next++)
-    if (note->expects(first, second))
-      return note->take_expected();
-  return FERRY_JSON_NOWHERE;
 }
 
 }  // namespace
@@ -266,14 +247,23 @@ size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
   return found;
 }
 
-size_t ferry_json_expected(ferry_json_tape tape, size_t index, uint64_t first,
-                           uint64_t second) {
-  if (Notes *own = Notes::known_of_thread()) {
-    Note &note = own->note_for(index);
-    if (note.is_of(tape, index) && note.expects(first, second))
-      return note.take_expected();
-  }
-  return expect_any(tape, index, first, second);
+// Looks for a key among all that the model expects. The program may have
+// skipped some, the object may be new, or its note may have been replaced by
+// another one.
+size_t ferry_json_expected_later(ferry_json_tape tape, size_t index,
+                                 uint64_t first, uint64_t second) {
+  Note *note = note_of(tape, index);
+  if (!note)
+    return FERRY_JSON_NOWHERE;
+  const Asked *expected = note->next, *begin = note->model->asked.get();
+  const Asked *end = begin + note->model->asked_count;
+  for (; note->next < end; note->next++)
+    if (ferry__json_expects(note, first, second))
+      return ferry__json_take_expected(note);
+  for (note->next = begin; note->next < expected; note->next++)
+    if (ferry__json_expects(note, first, second))
+      return ferry__json_take_expected(note);
+  return FERRY_JSON_NOWHERE;
 }
 
 void *ferry_json_expect(ferry_json_tape tape, size_t index, size_t found,
@@ -282,10 +272,9 @@ void *ferry_json_expect(ferry_json_tape tape, size_t index, size_t found,
   if (!own)
     return nullptr;
   Note &note = own->note_for(index);
-  if (!note.is_of(tape, index) || !note.places ||
-      note.model->serial != note.serial)
+  if (!ferry__json_is_note_of(&note, tape, index) || !own->has_model(note))
     return nullptr;
-  uint32_t member = Asked::absent;
+  uint32_t member = FERRY_JSON_ABSENT;
   if (found) {
     const uint32_t *end = note.places + note.model->count;
     const auto place = static_cast<uint32_t>(found - index - 1);

@@ -5,22 +5,21 @@
 
 namespace {
 
-constexpr uint64_t all = ~uint64_t(0);
-
-// The bits of the first two words that belong to a string, by its length.
-constexpr uint64_t parts[13][2] = {
-    {0xffffffff, 0},         {0xffffffffff, 0}, {0xffffffffffff, 0},
-    {0xffffffffffffff, 0},   {all, 0},          {all, 0xff},
-    {all, 0xffff},           {all, 0xffffff},   {all, 0xffffffff},
-    {all, 0xffffffffff},     {all, 0xffffffffffff},
-    {all, 0xffffffffffffff}, {all, all}};
+// The length of a string, before its bytes.
+constexpr uint32_t length_size = 4;
 
 inline bool is_string_or_container(uint8_t tag) noexcept {
   return tag == '"' || (tag | 0x20) == '{';
 }
 
-inline bool differ(const uint64_t a[2], const uint64_t b[2]) noexcept {
-  return (a[0] ^ b[0]) | (a[1] ^ b[1]);
+inline KeyBytes bytes_at(const uint8_t *string) noexcept {
+  KeyBytes bytes;
+  memcpy(&bytes, string, sizeof bytes);
+  return bytes;
+}
+
+inline bool are_equal(KeyBytes a, KeyBytes b) noexcept {
+  return __builtin_reduce_and(a == b) != 0;
 }
 
 }  // namespace
@@ -36,7 +35,7 @@ bool Model::reserve(ferry_json_forget *forget) noexcept {
   // Room for more keys than there are members: a program may ask for absent
   // keys, or twice for the same one.
   asked_capacity = size + size / 4;
-  asked.reset(new (std::nothrow) Asked[asked_capacity]);
+  asked.reset(new (std::nothrow) Asked[asked_capacity]());
   if (!keys || !places || !asked)
     return false;
   capacity = size;
@@ -65,11 +64,11 @@ bool Model::can_be(ferry_json_tape tape, size_t object) noexcept {
 bool Model::begin(ferry_json_tape tape, size_t object,
                   ferry_json_forget *forget) noexcept {
   count = static_cast<uint32_t>(ferry_json_payload(tape, object) >> 32);
-  tag = serial = 0;
+  tag = 0;
   if (!reserve(forget))
     return false;
   asked_count = 0;
-  asked[0].member = Asked::nothing;
+  asked[0].member = FERRY_JSON_NO_KEY;
   keys_differ = false;
   const size_t end = ferry_json_close(tape, object);
   bool has_strings = false;
@@ -77,17 +76,15 @@ bool Model::begin(ferry_json_tape tape, size_t object,
   for (size_t i = object + 1; i < end; n++) {
     const uint8_t *string = ferry__json_key_at(tape, i);
     Key &key = keys[n];
-    memcpy(key.head, string, sizeof key.head);
-    key.count = static_cast<uint32_t>(key.head[0]);
-    for (int word = 0; word < 2; word++) {
-      key.part[word] = parts[key.count < 12 ? key.count : 12][word];
-      key.head[word] &= key.part[word];
-    }
+    memcpy(&key.count, string, sizeof key.count);
+    for (uint32_t byte = 0; byte < sizeof key.part; byte++)
+      key.part[byte] = byte < length_size + key.count ? 0xff : 0;
+    key.head = bytes_at(string) & key.part;
     if (key.count > 12)
-      memcpy(key.tail, string + key.count - 12, sizeof key.tail);
+      key.tail = bytes_at(string + key.count - 12);
     if (key.count > 28)
-      memcpy(key.middle, string + 16, sizeof key.middle);
-    places[n] = static_cast<uint32_t>(i - object);
+      key.middle = bytes_at(string + 16);
+    places[n] = key.place = static_cast<uint32_t>(i - object);
     has_strings |= is_string_or_container(ferry_json_tag(tape, i + 1));
     i = ferry_json_after(tape, i + 1);
   }
@@ -113,21 +110,14 @@ void Model::copy_text(ferry_json_tape tape, size_t object) noexcept {
 
 // Reads 16 bytes of the string, whatever its length.
 inline bool Model::is_key(const Key &key, const uint8_t *string) noexcept {
-  uint64_t words[2];
-  memcpy(words, string, sizeof words);
-  words[0] &= key.part[0];
-  words[1] &= key.part[1];
-  if (differ(words, key.head))
+  // More of it is read only if it has the length of the key.
+  if (!are_equal(bytes_at(string) & key.part, key.head))
     return false;
   if (key.count <= 12)
     return true;
-  memcpy(words, string + key.count - 12, sizeof words);
-  if (differ(words, key.tail))
+  if (!are_equal(bytes_at(string + key.count - 12), key.tail))
     return false;
-  if (key.count <= 28)
-    return true;
-  memcpy(words, string + 16, sizeof words);
-  return !differ(words, key.middle);
+  return key.count <= 28 || are_equal(bytes_at(string + 16), key.middle);
 }
 
 // Whether an object has the keys of the model at the same places, and like the
@@ -154,40 +144,58 @@ bool Model::has_same_numbers(ferry_json_tape tape,
          memcmp(first, text.get(), text_count) == 0;
 }
 
+// Skips members from number `n` on that have the keys of the model, at its
+// places counted from `origin`. Returns the number of the first that has not.
+// `place` is that of the next member.
+[[gnu::noinline]] uint32_t Model::skip_alike(ferry_json_tape tape,
+                                             size_t origin, uint32_t n,
+                                             size_t &place) const noexcept {
+  const Key *key = &keys[n], *const end = &keys[count];
+  size_t next = place;
+  for (; key < end; key++) {
+    // As long as each value has the length of the model's, the place of the
+    // next key is known before the value is read, and the processor need not
+    // wait. The compiler must not see that both places are the same: it would
+    // use only the one after the value.
+    const size_t expected = origin + key->place;
+    size_t same = expected;
+    asm("" : "+r"(same));
+    if (next != expected || !is_key(*key, ferry__json_key_at(tape, same)))
+      break;
+    next = ferry_json_after(tape, same + 1);
+  }
+  place = next;
+  return static_cast<uint32_t>(key - keys.get());
+}
+
 Model::Likeness Model::compare(ferry_json_tape tape, size_t object,
                                uint32_t *others) const noexcept {
-  const bool is_as_long =
-      ferry_json_close(tape, object) - object == places[count];
-  if (is_as_long && text && has_same_numbers(tape, object))
+  if (text && ferry_json_close(tape, object) - object == places[count] &&
+      has_same_numbers(tape, object))
     return SAME_PLACES;
-  // As long as each value has the length of the model's, the place of the next
-  // key is known before the value is read.
   uint32_t n = 0;
-  size_t key = object + 1;
-  for (; n < count && key == object + places[n]; n++) {
-    key = object + places[n];
-    if (!is_key(keys[n], ferry__json_key_at(tape, key)))
+  size_t place = object + 1, origin = object;
+  for (;;) {
+    const uint32_t first = n;
+    n = skip_alike(tape, origin, first, place);
+    if (n == count && first == 0)
+      return SAME_PLACES;
+    const auto moved = static_cast<uint32_t>(origin - object);
+    for (uint32_t other = first; others && other < n; other++)
+      others[other] = places[other] + moved;
+    if (n == count)
+      return SAME_KEYS;
+    if (place == origin + keys[n].place)
       return DIFFERENT;
-    key = ferry_json_after(tape, key + 1);
+    // The value before is longer or shorter than the model's.
+    origin = place - keys[n].place;
   }
-  if (n == count && is_as_long)
-    return SAME_PLACES;
-  if (others)
-    memcpy(others, places.get(), n * sizeof *others);
-  for (; n < count; n++) {
-    if (!is_key(keys[n], ferry__json_key_at(tape, key)))
-      return DIFFERENT;
-    if (others)
-      others[n] = static_cast<uint32_t>(key - object);
-    key = ferry_json_after(tape, key + 1);
-  }
-  return SAME_KEYS;
 }
 
 Asked &Model::next_entry() noexcept {
   if (asked_count + 1 >= asked_capacity)
     asked_count = 0;
   Asked &entry = asked[asked_count++];
-  asked[asked_count].member = Asked::nothing;
+  asked[asked_count].member = FERRY_JSON_NO_KEY;
   return entry;
 }

@@ -12,30 +12,24 @@ static inline const uint8_t *ferry__json_key_at(ferry_json_tape tape,
   return tape.strings + ferry_json_payload(tape, index);
 }
 
-// A key that the program has asked for, and the member that has this key.
-struct Asked {
-  static constexpr uint32_t absent = UINT32_MAX - 1;
-  static constexpr uint32_t nothing = UINT32_MAX;
+using Asked = ferry_json_asked;
 
-  uint64_t words[2];          // a Swift string, if it is kept
-  uint32_t member = nothing;  // the member's number, or one of the above
-  bool is_kept = false;
-};
+// The first or last bytes of a key, compared at once.
+typedef uint8_t KeyBytes __attribute__((vector_size(16)));
 
 // Objects of one type usually have the same keys in the same order. The first
 // search in an object compares its keys with those of an earlier object, its
 // model. If the keys are the same, everything that is known about the model's
 // keys also holds for the object. A model has copies of the keys, so it
 // outlives its document.
-class Model {
+struct ferry_json_model {
  public:
   static constexpr uint32_t most_members = 256;
 
   enum Likeness { DIFFERENT, SAME_KEYS, SAME_PLACES };
 
-  uint64_t tag = 0;     // of the objects that may have this model
-  uint64_t serial = 0;  // unique among the models of the thread
-  uint32_t count = 0;   // number of members
+  uint64_t tag = 0;    // of the objects that may have this model
+  uint32_t count = 0;  // number of members
   bool keys_differ = false;
 
   // The keys in the order in which they were asked for. The entry after the
@@ -68,11 +62,12 @@ class Model {
 
  private:
   struct Key {
-    uint64_t head[2];    // its length and its first 12 bytes
-    uint64_t part[2];    // the bits of the head that belong to the key
-    uint64_t tail[2];    // over 12 bytes: the last 16 bytes
-    uint64_t middle[2];  // over 28 bytes: the 16 bytes after the head
+    KeyBytes head;    // its length and its first 12 bytes
+    KeyBytes part;    // the bits of the head that belong to the key
+    KeyBytes tail;    // over 12 bytes: the last 16 bytes
+    KeyBytes middle;  // over 28 bytes: the 16 bytes after the head
     uint32_t count;
+    uint32_t place;   // counted from the opening word
   };
   static constexpr uint32_t longest_key = 12 + 16 + 16;
   static constexpr size_t longest_text = 4096;
@@ -87,9 +82,13 @@ class Model {
   size_t text_count = 0;
 
   bool reserve(ferry_json_forget *forget) noexcept;
+  uint32_t skip_alike(ferry_json_tape tape, size_t origin, uint32_t n,
+                      size_t &place) const noexcept;
   void copy_text(ferry_json_tape tape, size_t object) noexcept;
   static bool is_key(const Key &key, const uint8_t *string) noexcept;
   bool has_same_numbers(ferry_json_tape tape, size_t object) const noexcept;
 };
+
+using Model = ferry_json_model;
 
 #endif

@@ -6,6 +6,7 @@
 #include <new>
 
 __thread Notes *Notes::current;
+__thread ferry_json_note *ferry__json_notes;
 
 namespace {
 
@@ -31,19 +32,24 @@ Notes *Notes::make() noexcept {
     return nullptr;
   }
   owner.notes = current = made;
+  ferry__json_notes = made->notes;
   return made;
 }
 
 Notes::Notes() noexcept {
-  no_model.asked.reset(new (std::nothrow) Asked[1]);
+  no_model.asked.reset(new (std::nothrow) Asked[1]());
+  if (no_model.asked)
+    no_model.asked[0].member = FERRY_JSON_NO_KEY;
 }
 
 Notes::~Notes() {
   for (auto &set : models)
     for (Model &model : set)
       model.forget_asked(forget);
-  if (current == this)
+  if (current == this) {
     current = nullptr;
+    ferry__json_notes = nullptr;
+  }
 }
 
 void Notes::use(Model &model, Note &note, Model::Likeness likeness) noexcept {
@@ -53,16 +59,20 @@ void Notes::use(Model &model, Note &note, Model::Likeness likeness) noexcept {
     return;
   note.model = &model;
   note.next = model.asked.get();
-  note.serial = model.serial;
   note.places = has_own ? places[&note - notes] : model.member_places();
+}
+
+void Notes::use_none(Note &note) noexcept {
+  note.model = &no_model;
+  note.next = no_model.asked.get();
+  note.places = nullptr;
 }
 
 void Notes::begin(Note &note, ferry_json_tape tape, size_t index) noexcept {
   note = {};
   note.document = tape.words[0];
   note.index = static_cast<uint32_t>(index);
-  note.model = &no_model;
-  note.next = no_model.asked.get();
+  use_none(note);
   const size_t count = ferry_json_payload(tape, index) >> 32;
   if (ferry_json_tag(tape, index) != '{' || count == 0 ||
       count > Model::most_members)
@@ -92,9 +102,12 @@ void Notes::begin(Note &note, ferry_json_tape tape, size_t index) noexcept {
       (++failures[set] > most_failures && failures[set] % tried_of != 0))
     return;
   Model &model = models[set][turns[set]++ % ways];
+  // What the model has so far goes away.
+  for (Note &other : notes)
+    if (other.model == &model)
+      use_none(other);
   if (!model.begin(tape, index, forget))
     return;
   model.tag = tag;
-  model.serial = ++last_serial;
   use(model, note, Model::SAME_PLACES);
 }

@@ -10,32 +10,29 @@ namespace {
 
 constexpr size_t most_reserved = size_t(64) << 10;
 
-struct Reserve {
-  uintptr_t begin = 0;
-  size_t size = 0;
-
-  // A quarter of a small stack. If the system does not tell the thread's stack,
-  // nothing is reserved.
-  Reserve() noexcept {
-    pthread_attr_t attributes;
-    void *base;
-    size_t all;
-    if (pthread_getattr_np(pthread_self(), &attributes))
-      return;
-    if (!pthread_attr_getstack(&attributes, &base, &all)) {
-      begin = reinterpret_cast<uintptr_t>(base);
-      size = all / 4 < most_reserved ? all / 4 : most_reserved;
-    }
-    pthread_attr_destroy(&attributes);
+// A quarter of a small stack. If the system does not tell the thread's stack,
+// nothing is reserved.
+ferry_json_reserve find_reserve() noexcept {
+  ferry_json_reserve reserve = {0, 0};
+  pthread_attr_t attributes;
+  void *base;
+  size_t all;
+  if (pthread_getattr_np(pthread_self(), &attributes))
+    return reserve;
+  if (!pthread_attr_getstack(&attributes, &base, &all)) {
+    reserve.begin = reinterpret_cast<uintptr_t>(base);
+    reserve.size = all / 4 < most_reserved ? all / 4 : most_reserved;
   }
-};
-
-thread_local const Reserve reserve;
+  pthread_attr_destroy(&attributes);
+  return reserve;
+}
 
 }  // namespace
 
-bool ferry_json_stack_is_low(void) {
-  // A frame on another stack than the thread's own is far outside.
-  auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  return frame - reserve.begin < reserve.size;
+__thread ferry_json_reserve ferry__json_reserve = {0, SIZE_MAX};
+
+bool ferry__json_stack_is_low(uintptr_t frame) {
+  if (ferry__json_reserve.size == SIZE_MAX)
+    ferry__json_reserve = find_reserve();
+  return frame - ferry__json_reserve.begin < ferry__json_reserve.size;
 }

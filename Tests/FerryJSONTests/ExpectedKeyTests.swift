@@ -110,6 +110,22 @@ import Testing
         }
     }
 
+    /// Objects of other shapes, which are asked for the same keys, take the place of a shape that is still searched.
+    @Test func aShapeIsForgottenWhileAnObjectOfItIsSearched() throws {
+        let keys = (0..<10).map { "k\($0)" }
+        for round in 0..<3 {
+            let json = try JSON(parsing: text(keys))
+            #expect(json["k0"] == 0)
+            for number in 0..<(round == 2 ? 200 : 0) {
+                let others = ["shape \(number)"] + keys.dropFirst().reversed()
+                // At another place than the object above.
+                let other = try JSON(parsing: "[1,\(text(others, from: 100))]")[1]
+                for key in keys { #expect(other?[key]?.int == others.firstIndex(of: key).map { 100 + $0 }) }
+            }
+            for (place, key) in keys.enumerated().dropFirst() { #expect(json[key]?.int == place) }
+        }
+    }
+
     /// The strings that a thread keeps end with it; whether they do is for the sanitizers.
     @Test func threadsThatEnd() throws {
         let keys = (0..<20).map { "a key that is long, number \($0)" }

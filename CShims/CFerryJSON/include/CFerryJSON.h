@@ -1,12 +1,14 @@
 /* JSON with simdjson: parsing, reading parsed documents, and checking schemas,
  * whose patterns use RE2.
  *
- * CFerryJSONTape.h describes documents, CFerryJSONSchema.h schemas. All
- * functions may be called on any thread at any time; they throw no exceptions.
+ * CFerryJSONTape.h describes documents, CFerryJSONNotes.h finds their members,
+ * CFerryJSONSchema.h describes schemas. All functions may be called on any
+ * thread at any time; they throw no exceptions.
  */
 #ifndef CFERRYJSON_H
 #define CFERRYJSON_H
 
+#include "CFerryJSONNotes.h"
 #include "CFerryJSONSchema.h"
 #include "CFerryJSONTape.h"
 
@@ -89,9 +91,26 @@ uintptr_t ferry_json_known_type(const void *type);
  * been first. */
 uintptr_t ferry_json_know_type(const void *type, uintptr_t known);
 
+/* The end of the thread's stack that a recursion over a document must not use.
+ * Everything, until it is known. */
+typedef struct ferry_json_reserve {
+  uintptr_t begin;
+  size_t size;
+} ferry_json_reserve;
+
+extern __thread ferry_json_reserve ferry__json_reserve
+    __attribute__((tls_model("initial-exec")));
+
+bool ferry__json_stack_is_low(uintptr_t frame);
+
 /* Whether the calling thread has so little stack left that a recursion over a
  * document must end. */
-bool ferry_json_stack_is_low(void);
+static inline bool ferry_json_stack_is_low(void) {
+  /* A frame on another stack than the thread's own is far outside. */
+  uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+  return frame - ferry__json_reserve.begin < ferry__json_reserve.size &&
+         ferry__json_stack_is_low(frame);
+}
 
 /* ---- Writing ---- */
 

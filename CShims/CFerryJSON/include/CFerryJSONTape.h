@@ -80,21 +80,22 @@ static inline const uint8_t *ferry_json_string(ferry_json_tape tape,
 
 /* A string of up to 15 bytes of ASCII as the two words in which Swift probably
  * stores it: its bytes, and its length in the last of them. False for all
- * others. */
+ * others. Branch-free for all lengths, which no processor can predict. */
 static inline bool ferry_json_short_words(ferry_json_tape tape, size_t index,
                                           uint64_t *low, uint64_t *high) {
+  static const uint8_t masks[32] = {255, 255, 255, 255, 255, 255, 255, 255,
+                                    255, 255, 255, 255, 255, 255, 255, 255};
   size_t count;
   const uint8_t *at = ferry_json_string(tape, index, &count);
+  uint64_t low_mask, high_mask;
   if (count > 15)
     return false;
   memcpy(low, at, sizeof(*low));
   memcpy(high, at + sizeof(*low), sizeof(*high));
-  if (count < 8) {
-    *low &= (UINT64_C(1) << 8 * count) - 1;
-    *high = 0;
-  } else {
-    *high &= (UINT64_C(1) << 8 * (count - 8)) - 1;
-  }
+  memcpy(&low_mask, masks + 16 - count, sizeof(low_mask));
+  memcpy(&high_mask, masks + 24 - count, sizeof(high_mask));
+  *low &= low_mask;
+  *high &= high_mask;
   if (((*low | *high) & UINT64_C(0x8080808080808080)) != 0)
     return false;
   *high |= (uint64_t)(0xe0 | count) << 56;
@@ -165,24 +166,32 @@ static inline bool ferry_json_is_string(ferry_json_tape tape, size_t index,
 }
 
 static inline bool ferry_json_is_ascii(const uint8_t *bytes, size_t count) {
-  uint64_t seen = 0, word;
-  uint32_t head, tail;
-  if (count >= 8) {
-    for (size_t i = 0; i + 8 < count; i += 8) {
-      memcpy(&word, bytes + i, 8);
-      seen |= word;
+  typedef uint8_t ferry_json_bytes __attribute__((vector_size(16)));
+  ferry_json_bytes all, some;
+  uint64_t word, tail;
+  uint32_t half, half_tail;
+  if (count >= 16) {
+    memcpy(&all, bytes + count - 16, 16);
+#pragma clang loop unroll(disable)
+    for (size_t i = 0; i + 16 < count; i += 16) {
+      memcpy(&some, bytes + i, 16);
+      all |= some;
     }
-    memcpy(&word, bytes + count - 8, 8);
-    seen |= word;
+    return __builtin_reduce_or(all & 0x80) == 0;
+  }
+  word = tail = 0;
+  if (count >= 8) {
+    memcpy(&word, bytes, 8);
+    memcpy(&tail, bytes + count - 8, 8);
   } else if (count >= 4) {
-    memcpy(&head, bytes, 4);
-    memcpy(&tail, bytes + count - 4, 4);
-    seen = head | tail;
+    memcpy(&half, bytes, 4);
+    memcpy(&half_tail, bytes + count - 4, 4);
+    word = half | half_tail;
   } else {
     for (size_t i = 0; i < count; i++)
-      seen |= bytes[i];
+      word |= bytes[i];
   }
-  return (seen & UINT64_C(0x8080808080808080)) == 0;
+  return ((word | tail) & UINT64_C(0x8080808080808080)) == 0;
 }
 
 /* The number of elements of an array or members of an object. */
@@ -198,25 +207,6 @@ uint64_t ferry_json_hash(const uint8_t *key, size_t count);
  * Fast if members are asked for in order, with gaps or without. */
 size_t ferry_json_find(ferry_json_tape tape, size_t index, const uint8_t *key,
                        size_t count);
-
-/* The value of the member whose key is the string with these two words, or 0 if
- * there is none, or FERRY_JSON_NOWHERE if it is unknown. It is known if a
- * thread asks objects of one type for the same keys in the same order, the
- * objects have the same keys in the same order, and the string is kept. The
- * value at `index` may be anything. */
-size_t ferry_json_expected(ferry_json_tape tape, size_t index, uint64_t first,
-                           uint64_t second);
-
-/* Ends the life of the string in two words. */
-typedef void ferry_json_forget(void *words);
-
-/* Returns room for the two words of a string that was just searched for in the
- * object at `index`, with the result, so that it is expected the next time; or
- * NULL. While the room holds the string, no other string has these words.
- * `*is_kept` says whether the room already holds another string. */
-void *_Nullable ferry_json_expect(ferry_json_tape tape, size_t index,
-                                  size_t found, ferry_json_forget *forget,
-                                  bool *is_kept);
 
 /* The members of one object after another, laid out for lookups. Zeroed at
  * first; used by one thread at a time, and for one document, which must outlive

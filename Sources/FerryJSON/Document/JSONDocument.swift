@@ -3,9 +3,14 @@ internal import CFerryJSON
 /// The owner of a tape: what all views of one document share.
 ///
 /// Sendable because a tape never changes once it is here, and is freed when nobody refers to it any more.
+@usableFromInline
 package final class JSONDocument: @unchecked Sendable {
-    let tape: ferry_json_tape
+    // The two parts of the tape, because other modules have no `ferry_json_tape`.
+    @usableFromInline let words: UnsafePointer<UInt64>
+    private let strings: UnsafePointer<UInt8>
     private let memory: Memory
+
+    var tape: ferry_json_tape { ferry_json_tape(words: words, strings: strings) }
 
     private enum Memory {
         case parser(OpaquePointer)
@@ -15,7 +20,9 @@ package final class JSONDocument: @unchecked Sendable {
     /// Takes over a document of the parser, and gives the parser back to its pool in the end.
     init(parsed: OpaquePointer) {
         ShortStrings.areSeen
-        tape = ferry_json_tape_of(parsed)
+        let tape = ferry_json_tape_of(parsed)
+        words = tape.words
+        strings = tape.strings
         memory = .parser(parsed)
     }
 
@@ -29,7 +36,8 @@ package final class JSONDocument: @unchecked Sendable {
         let stringCopy = UnsafeMutablePointer<UInt8>.allocate(capacity: strings.count + 16)
         stringCopy.initialize(from: strings, count: strings.count)
         (stringCopy + strings.count).initialize(repeating: 0, count: 16)
-        tape = ferry_json_tape(words: wordCopy, strings: stringCopy)
+        self.words = UnsafePointer(wordCopy)
+        self.strings = UnsafePointer(stringCopy)
         memory = .own(wordCopy, stringCopy)
     }
 
@@ -98,9 +106,12 @@ extension ferry_json_tape {
     /// The string at `index`.
     @inline(__always)
     func string(at index: Int) -> String {
-        var (low, high) = (UInt64(0), UInt64(0))
-        guard ferry_json_short_string(self, index, &low, &high) else { return copy(of: index) }
-        return unsafeBitCast((low, high), to: String.self)
+        var words = (UInt64(0), UInt64(0))
+        guard ferry_json_short_string(self, index, &words.0, &words.1) else { return copy(of: index) }
+        // Moved, as a copy would count a reference that this string does not have.
+        return withUnsafeMutablePointer(to: &words) { words in
+            UnsafeMutableRawPointer(words).assumingMemoryBound(to: String.self).move()
+        }
     }
 
     /// The parser, or a string of Swift's, has vouched for the UTF-8.
@@ -143,6 +154,13 @@ extension ferry_json_tape {
     func find(_ key: String, in object: Int) -> Int {
         let words = unsafeBitCast(key, to: (UInt64, UInt64).self)
         let found = ferry_json_expected(self, object, words.0, words.1)
+        return found < 0 ? findLater(key, in: object) : found
+    }
+
+    @inline(never)
+    private func findLater(_ key: String, in object: Int) -> Int {
+        let words = unsafeBitCast(key, to: (UInt64, UInt64).self)
+        let found = ferry_json_expected_later(self, object, words.0, words.1)
         return found < 0 ? search(for: key, in: object) : found
     }
 

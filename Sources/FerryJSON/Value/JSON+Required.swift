@@ -66,7 +66,14 @@ extension JSON {
     /// A member of this object. If it is absent, an optional becomes nil, and any other type is an error.
     @inlinable
     public func value<T: JSONConvertible>(_ key: String, as type: T.Type = T.self) throws -> T {
-        if let place = member(key) { return try T.value(at: place, in: self) }
+        let word = word(of: key)
+        // A call, so that the code of a type with many members is small.
+        if word == 0 { return try valueOfAbsent(key) }
+        return try T.value(at: Place(word: word), in: self)
+    }
+
+    @inlinable @inline(never)
+    func valueOfAbsent<T: JSONConvertible>(_ key: String) throws -> T {
         guard kind == .object, let value = T.valueWhenAbsent else { throw absent(key, T.self) }
         return value
     }

@@ -10,9 +10,9 @@ internal import CFerryJSON
 ///     let level = try user.value("level", as: Int.self)  // or "$.level: expected integer, found string"
 ///     let sent: JSON = ["id": 7, "tags": ["a", "b"], "owner": .null, "profile": user["profile"] ?? .null]
 public struct JSON: Sendable {
-    package let document: JSONDocument
+    @usableFromInline package let document: JSONDocument
     /// The index of the value on the tape.
-    let index: Int
+    @usableFromInline let index: Int
 
     init(document: JSONDocument, index: Int) {
         self.document = document

@@ -10,11 +10,8 @@ extension String: JSONConvertible {
     public init(json: JSON) throws { self = try json.asString() }
 
     /// Reads the tape without a view.
-    public static func value(at place: JSON.Place, in json: JSON) throws -> String {
-        let tape = json.document.tape
-        guard ferry_json_tag(tape, place.word) == JSONTag.string else { return try json.view(at: place).asString() }
-        return tape.string(at: place.word)
-    }
+    @inlinable
+    public static func value(at place: JSON.Place, in json: JSON) throws -> String { try json.string(at: place) }
 }
 
 extension Bool: JSONConvertible {
@@ -22,11 +19,12 @@ extension Bool: JSONConvertible {
     public init(json: JSON) throws { self = try json.asBool() }
 
     /// Reads the tape without a view.
+    @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> Bool {
-        switch ferry_json_tag(json.document.tape, place.word) {
-        case JSONTag.yes: true
-        case JSONTag.no: false
-        default: try json.view(at: place).asBool()
+        switch json.tag(at: place) {
+        case UInt8(ascii: "t"): true
+        case UInt8(ascii: "f"): false
+        default: try json.noBool(at: place)
         }
     }
 }
@@ -36,8 +34,10 @@ extension Double: JSONConvertible {
     public init(json: JSON) throws { self = try json.asDouble() }
 
     /// Reads the tape without a view.
+    @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> Double {
-        try json.document.tape.number(at: place.word) ?? json.view(at: place).asDouble()
+        guard json.tag(at: place) == UInt8(ascii: "d") else { return try json.otherNumber(at: place) }
+        return Double(bitPattern: json.document.words[place.word &+ 1])
     }
 }
 
@@ -54,8 +54,12 @@ extension Int: JSONConvertible {
     public init(json: JSON) throws { self = try json.asInteger() }
 
     /// Reads the tape without a view.
+    @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> Int {
-        try json.document.tape.integer(at: place.word) ?? json.view(at: place).asInteger()
+        guard json.tag(at: place) == UInt8(ascii: "l"),
+            let value = Int(exactly: Int64(bitPattern: json.document.words[place.word &+ 1]))
+        else { return try json.otherInteger(at: place) }
+        return value
     }
 }
 
@@ -147,4 +151,27 @@ extension UInt64: JSONConvertible {
     public static func value(at place: JSON.Place, in json: JSON) throws -> UInt64 {
         try json.document.tape.integer(at: place.word) ?? json.view(at: place).asInteger()
     }
+}
+
+// Calls for what is not inlined into other modules.
+extension JSON {
+    @usableFromInline
+    func string(at place: Place) throws -> String {
+        guard tag(at: place) == JSONTag.string else { return try noString(at: place) }
+        return document.tape.string(at: place.word)
+    }
+
+    @inline(never)
+    private func noString(at place: Place) throws -> String { try view(at: place).asString() }
+
+    @usableFromInline
+    func noBool(at place: Place) throws -> Bool { try view(at: place).asBool() }
+
+    /// An integer that is no signed one of 64 bits on the tape, but may be equal to one.
+    @usableFromInline
+    func otherInteger(at place: Place) throws -> Int { try view(at: place).asInteger() }
+
+    /// A number that is no double on the tape.
+    @usableFromInline
+    func otherNumber(at place: Place) throws -> Double { try view(at: place).asDouble() }
 }

@@ -149,14 +149,16 @@ extension JSON {
         JSONMismatch(at: view(at: place), expected: "less nesting, for the stack of this thread")
     }
 
-    @usableFromInline
-    func isNull(at place: Place) -> Bool { ferry_json_tag(document.tape, place.word) == JSONTag.null }
+    /// As `ferry_json_tag` does, which cannot be inlined into other modules.
+    @inlinable
+    func tag(at place: Place) -> UInt8 { UInt8(truncatingIfNeeded: document.words[place.word] &>> 56) }
 
+    @inlinable
+    func isNull(at place: Place) -> Bool { tag(at: place) == UInt8(ascii: "n") }
+
+    /// Where the value of a member is on the tape, or 0.
     @usableFromInline
-    func member(_ key: String) -> Place? {
-        let found = document.tape.find(key, in: index)
-        return found == 0 ? nil : Place(word: found)
-    }
+    func word(of key: String) -> Int { document.tape.find(key, in: index) }
 
     @usableFromInline
     func elements(at place: Place) throws -> Places {
