@@ -147,7 +147,7 @@ extension HTTPArchive {
         public var bodySize: Int? = -1
     }
 
-    /// The body of a response, after decoding, unless ``_isCoded`` says otherwise.
+    /// The body of a response, after decoding, unless `_isCoded` says otherwise.
     public struct Content: Codable, Sendable {
         /// The size in bytes.
         public var size: Int

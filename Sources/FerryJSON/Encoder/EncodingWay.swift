@@ -39,8 +39,19 @@ struct EncodingWay {
 
     @inline(never)
     private static func find<T: Encodable>(_ type: T.Type) -> EncodingWay {
-        let way = all[ObjectIdentifier(type)] ?? (type as? any WrittenWithoutContainer.Type).flatMap { $0.way }
-        return EncodingWay(ferry_json_know_type(place(of: type), (way ?? .itself).bits))
+        if let way = all[ObjectIdentifier(type)] { return know(type, way) }
+        guard let made = (type as? any WrittenWithoutContainer.Type)?.writer else { return know(type, .itself) }
+        let writer = Unmanaged.passRetained(made)
+        let own = EncodingWay(UInt(bitPattern: writer.toOpaque()))
+        let way = know(type, own)
+        // Another thread was first.
+        if way.bits != own.bits { writer.release() }
+        return way
+    }
+
+    /// Stores the way of a type and returns the one that was stored first.
+    private static func know(_ type: Any.Type, _ way: EncodingWay) -> EncodingWay {
+        EncodingWay(ferry_json_know_type(place(of: type), way.bits))
     }
 
     private static let all: [ObjectIdentifier: EncodingWay] = [
@@ -51,10 +62,6 @@ struct EncodingWay {
         ObjectIdentifier(UUID.self): uuid, ObjectIdentifier(Decimal.self): decimal,
         ObjectIdentifier(Float.self): float,
     ]
-
-    fileprivate init(_ writer: AnyObject) {
-        bits = UInt(bitPattern: Unmanaged.passRetained(writer).toOpaque())
-    }
 
     /// The writer. Only for a way that is none of the constants, and for the type that it was made for.
     @inline(__always)
@@ -73,17 +80,18 @@ class ValueWriter<Value> {
 
 /// Types of the standard library that are written without a container.
 private protocol WrittenWithoutContainer {
-    static var way: EncodingWay? { get }
+    /// A new writer.
+    static var writer: AnyObject? { get }
 }
 
 extension Array: WrittenWithoutContainer where Element: Encodable {
-    fileprivate static var way: EncodingWay? { EncodingWay(ArrayWriter<Element>()) }
+    fileprivate static var writer: AnyObject? { ArrayWriter<Element>() }
 }
 
 extension Dictionary: WrittenWithoutContainer where Value: Encodable {
     /// Only for dictionaries with `String` keys, which no strategy converts.
-    fileprivate static var way: EncodingWay? {
-        Key.self == String.self ? EncodingWay(StringDictionaryWriter<Value>()) : nil
+    fileprivate static var writer: AnyObject? {
+        Key.self == String.self ? StringDictionaryWriter<Value>() : nil
     }
 }
 
