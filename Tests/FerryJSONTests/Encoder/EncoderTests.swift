@@ -334,4 +334,17 @@ import Testing
         }
         #expect(throws: EncodingError.self) { try FerryJSONEncoder().encode(Link()) }
     }
+
+    /// What is kept for a type is made once. Whether what came second is freed is for the sanitizers.
+    @Test func threadsThatMeetATypeAtOnce() {
+        func meet<T: Codable & Equatable & Sendable>(_ value: T, depth: Int) {
+            let text = String(repeating: "[", count: depth) + "7" + String(repeating: "]", count: depth)
+            DispatchQueue.concurrentPerform(iterations: 8) { _ in
+                #expect((try? FerryJSONEncoder().encode(value)).map { String(decoding: $0, as: UTF8.self) } == text)
+                #expect((try? FerryJSONDecoder().decode(T.self, from: Data(text.utf8))) == value)
+            }
+            if depth < 40 { meet([value], depth: depth + 1) }
+        }
+        meet(Int8(7), depth: 0)
+    }
 }
