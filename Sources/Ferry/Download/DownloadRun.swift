@@ -180,7 +180,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         download.meter.end()
         guard let file else { preconditionFailure("a download ended without a file or an error") }
         RunEnd.process(request, file, answer, url: url, watch, by: core)
-        figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false))
+        figures = FinalMetrics(answer, ProcessingTimes(isMeasured: false))
     }
 
     override func fail(_ error: RequestError, _ answer: Answer) {
@@ -201,7 +201,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func callBack() {
         guard let receiver = receiver.take(), let file = file.take() else { return }
-        RunEnd.deliver(request, file, watch, figures ?? RequestMetrics()) {
+        RunEnd.deliver(request, file, watch, figures?.value ?? RequestMetrics()) {
             switch receiver {
             case .closure(let closure): closure(file)
             case .delegate(let delegate):

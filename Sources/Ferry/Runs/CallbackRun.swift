@@ -14,7 +14,7 @@ class CallbackRun: Run, @unchecked Sendable {
         var core: AgentCore?
         /// When it left the queue, and its final metrics.
         var left: ContinuousClock.Instant?
-        var measured: RequestMetrics?
+        var measured: FinalMetrics?
         var isFromCache = false
         /// Set while the run takes more than one plain transfer.
         var control: RunControl?
@@ -29,7 +29,7 @@ class CallbackRun: Run, @unchecked Sendable {
     /// order.
     private var pending: Answer?
     /// The metrics of the whole run. Written on the processing queue.
-    final var figures: RequestMetrics?
+    final var figures: FinalMetrics?
     let number: UInt64
     let queue: DispatchQueue
     /// Whether it belongs to a token refresh, as determined by the task that starts it.
@@ -52,7 +52,7 @@ class CallbackRun: Run, @unchecked Sendable {
 
     final var metrics: RequestMetrics {
         let (left, measured) = life.withLock { ($0.left, $0.measured) }
-        if let measured { return measured }
+        if let measured { return measured.value }
         var metrics = RequestMetrics()
         metrics.total = start.duration(to: .now)
         metrics.queue = left.map { start.duration(to: $0) } ?? metrics.total
@@ -109,7 +109,7 @@ class CallbackRun: Run, @unchecked Sendable {
         if state == .cancelled {
             if let control = life.withLock({ $0.control.take() }) { core.leave(control) }
             // A run that was cancelled after processing keeps its metrics.
-            if figures == nil { figures = RequestMetrics(answer, ProcessingTimes(isMeasured: false)) }
+            if figures == nil { figures = FinalMetrics(answer, ProcessingTimes(isMeasured: false)) }
             fail(Self.cancellation(answer, url: url), answer)
             return true
         }
@@ -175,4 +175,13 @@ class CallbackRun: Run, @unchecked Sendable {
     /// The error of a run that was cancelled while its result was on its way.
     var cancellation: RequestError { .cancelled(nil, url: url) }
     func callBack() {}
+}
+
+/// The metrics of a run that has ended. They are on the heap, because they are large and a waiting run has none.
+final class FinalMetrics: Sendable {
+    let value: RequestMetrics
+
+    init(_ value: RequestMetrics) { self.value = value }
+
+    convenience init(_ answer: Answer, _ times: ProcessingTimes) { self.init(RequestMetrics(answer, times)) }
 }

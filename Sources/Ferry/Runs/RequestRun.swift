@@ -15,8 +15,11 @@ struct WeakDelegate: Sendable {
 
 /// The run of one request type: creates its value and calls the closure or the delegate.
 ///
-/// `reply` is written on the processing queue and read later on the callback queue. The same is true for `caching`,
-/// which is also used by the task between two visits to the processing queue.
+/// `outcome` and `delivery` are written on the processing queue and read later on the callback queue. The same is true
+/// for `caching`, which is also used by the task between two visits to the processing queue.
+///
+/// Apart from the request, no property has a generic type: each access to one would look it up in the runtime's tables,
+/// which took a third of the time of a run, and a place for a reply would take memory while the run waits.
 final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     private let request: R
     private let servers: Servers
@@ -24,8 +27,13 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     private let snapshot: Result<RequestSnapshot, RequestError>?
     /// `nil` if the run uses neither the cache nor a shared transfer. Set before the run starts.
     private var caching: Caching?
-    private var receiver: Receiver<Reply<R.Value>>?
-    private var reply: Result<Reply<R.Value>, RequestError>?
+    /// The receiver is one of these two, until the result is delivered.
+    private var completion: (@Sendable (Result<Reply<R.Value>, RequestError>) -> Void)?
+    private var delegate: WeakDelegate?
+    /// The result without its value.
+    private var outcome: Result<Response, RequestError>?
+    /// Delivers the result. It holds the run until then.
+    private var delivery: (() -> Void)?
 
     private init(
         _ request: R, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore, control: RunControl? = nil,
@@ -34,7 +42,10 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         self.request = request
         self.servers = servers
         self.snapshot = snapshot
-        self.receiver = receiver
+        switch receiver {
+        case .closure(let closure): completion = closure
+        case .delegate(let weak): delegate = weak
+        }
         super.init(
             url: url, tag: request.tag, watch: RunWatch.begin(request, url: url, number: number, by: core),
             number: number, queue: queue, core: core, control: control)
@@ -137,40 +148,70 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     // MARK: End
 
     override func finish(_ answer: Answer, _ core: AgentCore) {
-        let answered = caching.map { _ in ContinuousClock.now }
-        var made = caching?.made.take() ?? make(answer, core)
-        RunEnd.process(request, made.reply, answer, url: url, watch, by: core, &made.times)
-        reply = made.reply
-        figures = RequestMetrics(answer, made.times, from: start, to: answered)
+        if let caching {
+            let answered = ContinuousClock.now
+            var made = caching.made.take() ?? make(answer, core)
+            RunEnd.process(request, made.reply, answer, url: url, watch, by: core, &made.times)
+            switch made.reply {
+            case .success(let reply): keep(reply)
+            case .failure(let error): keep(error)
+            }
+            figures = FinalMetrics(RequestMetrics(answer, made.times, from: start, to: answered))
+        } else {
+            var times = ProcessingTimes(isMeasured: watch != nil)
+            do throws(RequestError) {
+                keep(try RunEnd.process(request, answer, url: url, watch, by: core, &times))
+            } catch {
+                keep(error)
+            }
+            figures = FinalMetrics(answer, times)
+        }
+    }
+
+    private func keep(_ reply: Reply<R.Value>) {
+        outcome = .success(reply.response)
+        delivery = { self.deliver(.success(reply)) }
+    }
+
+    private func keep(_ error: RequestError) {
+        outcome = .failure(error)
+        delivery = { self.deliver(.failure(error)) }
     }
 
     override func fail(_ error: RequestError, _ answer: Answer) {
-        if reply == nil, let caching, caching.made == nil { caching.stage.drop(answer) }
+        if outcome == nil, let caching, caching.made == nil { caching.stage.drop(answer) }
         request.failurePreprocessor(error)
-        reply = .failure(error)
+        keep(error)
     }
 
-    override var end: RunState { reply.map { RunState($0) } ?? .failed }
-    override var cameFromCache: Bool { (try? reply?.get())?.isFromCache ?? false }
+    override var end: RunState { outcome.map { RunState($0) } ?? .failed }
+    override var cameFromCache: Bool { (try? outcome?.get())?.isFromCache ?? false }
 
     override var cancellation: RequestError {
-        switch reply {
-        case .success(let reply): .cancelled(reply.response.result, url: url, origin: reply.response.origin)
+        switch outcome {
+        case .success(let response): .cancelled(response.result, url: url, origin: response.origin)
         case .failure(let error): error.cancelled
         case nil: super.cancellation
         }
     }
 
     override func callBack() {
-        guard let receiver = receiver.take(), let reply = reply.take() else { return }
         // It holds the core, which the handle of an ended run must not retain.
         caching = nil
-        RunEnd.deliver(watch, RunOutcome(reply), figures ?? RequestMetrics()) {
+        let deliver = delivery
+        delivery = nil
+        deliver?()
+    }
+
+    private func deliver(_ reply: Result<Reply<R.Value>, RequestError>) {
+        guard let outcome = outcome.take() else { return }
+        // Not `take`, which would look up the type of the function.
+        let (completion, delegate) = (completion, delegate)
+        self.completion = nil
+        self.delegate = nil
+        RunEnd.deliver(watch, RunOutcome(outcome), figures?.value ?? RequestMetrics()) {
             request.willDeliver(reply)
-            switch receiver {
-            case .closure(let closure): closure(reply)
-            case .delegate(let delegate): tell(delegate.object, reply)
-            }
+            if let completion { completion(reply) } else { tell(delegate?.object, reply) }
         }
     }
 

@@ -119,9 +119,11 @@ enum RunEnd {
 extension RunOutcome {
     init(_ response: Response) { self = .finished(status: response.status, isFromCache: response.isFromCache) }
 
-    init<Value>(_ result: Result<Reply<Value>, RequestError>) {
+    init<Value>(_ result: Result<Reply<Value>, RequestError>) { self.init(result.map { $0.response }) }
+
+    init(_ result: Result<Response, RequestError>) {
         switch result {
-        case .success(let reply): self.init(reply.response)
+        case .success(let response): self.init(response)
         case .failure(let error): self.init(error)
         }
     }
