@@ -56,9 +56,15 @@ struct Harness {
         for index in rivals.indices {
             // The order changes, so that no rival is always first.
             let rival = rivals[(index + round) % rivals.count]
-            let load = one.load(server: server, rival: rival, scale: options.scale)
+            var load = one.load(server: server, rival: rival, scale: options.scale)
+            if one.opensFirst { load.total += load.connections * 2 }
             note("round \(round + 1)/\(options.rounds)  \(one.name)  \(rival.title)")
-            let measurement = try measure(rival, load)
+            var measurement = try measure(rival, load)
+            if one.opensFirst && !Rival.generators.contains(rival) {
+                var opening = load
+                opening.total = load.connections * 2
+                try measurement.leaveOut(measure(rival, opening), opening: load.connections)
+            }
             table.add(measurement, case: one.name, rival: rival)
         }
     }

@@ -31,6 +31,17 @@ struct Measurement: Codable, Sendable {
     var cpuPerRequest: Double { userPerRequest + systemPerRequest }
     var rate: Double { seconds > 0 ? Double(total) / seconds : 0 }
 
+    /// Leaves out what a run used that did the same and ended when its connections were open. `extra` gets the CPU time
+    /// of opening one of them. The latencies and the memory remain those of the whole run.
+    mutating func leaveOut(_ opening: Measurement, opening connections: Int) throws {
+        guard opening.ok < ok, opening.seconds < seconds else { throw BenchmarkError("opening took the whole run") }
+        extra["us_to_open"] = (opening.userTime + opening.systemTime) / Double(max(1, connections))
+        userTime -= opening.userTime
+        systemTime -= opening.systemTime
+        seconds -= opening.seconds
+        (ok, wrong, failed) = (ok - opening.ok, wrong + opening.wrong, failed + opening.failed)
+    }
+
     mutating func setLatencies(nanoseconds: [UInt64]) {
         var histogram = Histogram()
         for latency in nanoseconds { histogram.record(latency) }

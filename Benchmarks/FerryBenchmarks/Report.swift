@@ -19,7 +19,7 @@ struct Report {
     }
 
     private func caseTable(_ name: String) -> String {
-        let heads = "CPU µs,user,sys,ratio,req/s,p50 µs,p99 µs,peak MB,connections,system calls,bad"
+        let heads = "CPU µs,user,sys,ratio,req/s,p50 µs,p99 µs,peak MB,connections,to open µs,system calls,bad"
         var lines = [[""] + heads.split(separator: ",").map(String.init)]
         for rival in table.rivals(of: name) {
             func show(_ digits: Int, _ figure: (Measurement) -> Double) -> String {
@@ -27,12 +27,14 @@ struct Report {
             }
             let ratio = table.ratio(name, rival, to: name, table.reference(of: name)) { $0.cpuPerRequest }
             let connections = table[name, rival].compactMap(\.connections).map { Double($0) }
+            let opening = table[name, rival].compactMap { $0.extra["us_to_open"] }
             let bad = table[name, rival].reduce(0) { $0 + $1.wrong + $1.failed }
             lines.append([
                 rival.title,
                 show(1) { $0.cpuPerRequest }, show(1) { $0.userPerRequest }, show(1) { $0.systemPerRequest },
                 ratio.map { fixed($0, 2) } ?? "-", show(0) { $0.rate }, show(0) { $0.p50 }, show(0) { $0.p99 },
                 show(1) { Double($0.peakMemory) / 1024 }, ResultTable.median(connections).map { fixed($0, 0) } ?? "-",
+                ResultTable.median(opening).map { fixed($0, 1) } ?? "-",
                 table.systemCalls[.init(name: name, rival: rival)].map { fixed($0, 1) } ?? "-", "\(bad)",
             ])
         }

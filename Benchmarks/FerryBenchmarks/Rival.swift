@@ -53,6 +53,9 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     /// Programs that are measured if installed.
     static let programs: [Rival] = [.wrk, .go, .curlParallel, .bench, .h2load, .reqwest]
 
+    /// Load generators, which only take a time.
+    static let generators: [Rival] = [.wrk, .bench, .h2load]
+
     /// Those with Ferry's own HTTP/1.1 engine; Ferry's others use libcurl.
     static let native: [Rival] = [.coreNative, .executorNative, .awaitNative, .closuresNative]
 

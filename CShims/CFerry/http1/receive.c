@@ -7,6 +7,8 @@
 
 enum {
   PACED = 16384,          /* bytes a read, if the rate is limited */
+  FIRST = 16384,          /* bytes a read before the head is complete: the
+                           * rest of a large body is read without a copy */
   READS = 8,              /* reads for one event; then other sockets get
                            * theirs */
   DIRECT = 4096,          /* if this much of a body is left, it is read without
@@ -171,8 +173,6 @@ void ferry__exchange_readable(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
   char *buffer = ferry__http1_buffer(loop);
-  /* Bytes read at once are paid for at once. */
-  size_t size = t->max_rate ? PACED : FERRY__HTTP1_BUFFER;
   if (!buffer || (t->head == ferry__no_head && !ferry__head_take(loop, t))) {
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_MEMORY, 0});
     return;
@@ -189,6 +189,10 @@ void ferry__exchange_readable(ferry__connection *c) {
     if (c->held)
       return;
     bool direct = is_direct(c, t);
+    /* Bytes read at once are paid for at once. */
+    size_t size = t->max_rate                    ? PACED
+                  : t->phase < FERRY_PHASE_BODY ? FIRST
+                                                 : FERRY__HTTP1_BUFFER;
     ssize_t n = direct ? read_direct(c, t)
                        : ferry__connection_read(c, buffer, size);
     if (n == -EAGAIN) {
