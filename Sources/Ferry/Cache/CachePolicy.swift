@@ -124,7 +124,7 @@ public struct CacheMode: Sendable, Hashable {
     /// The cache is not looked up, but the response is stored.
     public static let reload = CacheMode(.reload)
 
-    /// The network is not used: a miss fails with `notCached`.
+    /// The network is not used: a miss fails with `notCached`, and so do streams and downloads, which use no cache.
     public static let cacheOnly = CacheMode(.cacheOnly)
 
     /// For the run that refreshes a response that was served stale.

@@ -110,6 +110,7 @@ extension NetworkAgent {
         do throws(RequestError) {
             let control = RunControl(tag: request.tag, of: core)
             let snapshot = try core.builder.snapshot(of: request, at: servers)
+            try core.builder.checkMayUseNetwork(request, url: snapshot.transfer.url)
             let run = made(snapshot.transfer.url, snapshot, control)
             core.handOver(run, to: control)
         } catch {

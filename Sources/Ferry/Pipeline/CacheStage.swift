@@ -60,6 +60,7 @@ struct CacheStage: Sendable {
     /// Whether a request uses the cache or shares a transfer.
     static func applies<R: Request>(to request: R, in core: AgentCore) -> Bool {
         (core.cache != nil && core.cachePolicy(of: request).isOn) || request.coalesces
+            || !request.cacheMode.asksNetwork
     }
 
     // MARK: Before the network

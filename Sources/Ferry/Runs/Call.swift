@@ -69,9 +69,11 @@ struct Call: Sendable {
         onInformational: RunWatch.InformationalHandler? = nil, by core: AgentCore,
         changing change: (inout TransferRequest) -> Void = { _ in }
     ) {
-        let servers = core.builder.servers
+        let builder = core.builder
+        let servers = builder.servers
         let snapshot = Result { () throws(RequestError) in
-            var built = try core.builder.build(request, at: servers, opensBody: false)
+            var built = try builder.build(request, at: servers, opensBody: false)
+            try builder.checkMayUseNetwork(request, url: built.transfer.url)
             if let body { try built.carry(body) }
             change(&built.transfer)
             return RequestSnapshot(built)
@@ -154,6 +156,11 @@ extension ContinuousClock.Instant {
 extension RequestBuilder {
     /// Whether a policy allows retries, without a look at the whole policy.
     func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.maxAttempts > 1 } ?? retries }
+
+    /// Refuses a request of the mode `cacheOnly` to a stream or a download, which use no cache.
+    func checkMayUseNetwork<R: Request>(_ request: R, url: String) throws(RequestError) {
+        if !request.cacheMode.asksNetwork { throw .notCached(.notConfigured, url: url) }
+    }
 
     /// Reads the request. Its body is not opened.
     func snapshot<R: Request>(of request: R, at servers: Servers) throws(RequestError) -> RequestSnapshot {

@@ -80,6 +80,33 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test("The mode cacheOnly never uses the network, however the request is started")
+    func cacheOnlyOfARequest() async throws {
+        let stub = counting()
+        let agents = [NetworkAgent(configuration: .test, stub: stub), bench.agent(stub, memory: true)]
+        var changed = HTTPRequest(.get, "https://api.example/kept")
+        changed.cacheMode = .cacheOnly
+        let request = changed
+        let target = DownloadTarget.file(bench.path + "/file")
+        for agent in agents {
+            #expect(await fault { try await agent.send(request) } == .notCached(.notConfigured))
+            #expect(await fault { try await agent.stream(request).status } == .notCached(.notConfigured))
+            #expect(
+                await fault { try await agent.download(request, to: target) } == .notCached(.notConfigured))
+            let started = await withCheckedContinuation { done in
+                agent.start(request) { done.resume(returning: $0.error?.code) }
+            }
+            let loaded = await withCheckedContinuation { done in
+                agent.download(request, to: target) { done.resume(returning: $0.error?.code) }
+            }
+            #expect(started == .notCached(.notConfigured) && loaded == .notCached(.notConfigured))
+            let batch = BatchRequest([request])
+            #expect(await fault { try await agent.send(batch) } == .notCached(.notConfigured))
+            await agent.shutdown()
+        }
+        #expect(stub.requests.isEmpty)
+    }
+
     @Test(arguments: [true, false]) func anAnswerIsUsedUpToItsTimeAndNoLonger(memory: Bool) async throws {
         let agent = bench.agent(counting(), memory: memory)
         #expect(try await texts(agent, Kept()) == ["answer 1"])
