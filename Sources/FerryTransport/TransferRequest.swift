@@ -211,6 +211,9 @@ package struct HeaderBlock: Sendable, Equatable {
         }
     }
 
+    /// Appends all fields of another block.
+    package mutating func append(_ other: HeaderBlock) { bytes.append(contentsOf: other.bytes) }
+
     /// Appends a field whose value has this many bytes, which the closure writes.
     package mutating func append(
         _ name: StaticString, count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Void
