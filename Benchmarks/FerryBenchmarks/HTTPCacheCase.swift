@@ -52,6 +52,41 @@ enum HTTPCacheCase {
         return Double(count) * 1_000_000 / (used.user + used.system)
     }
 
+    /// Only the validations.
+    static func run(_ server: String) async throws -> Measurement {
+        let folder = try CacheCase.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        var measurement = Measurement()
+        measurement.extra = try await validations(folder, server)
+        return measurement
+    }
+
+    /// Only validated requests, to be profiled.
+    static func validated(_ load: Load) async throws -> Measurement { try await profiled(load) { Validated() } }
+
+    /// Only plain requests.
+    static func plain(_ load: Load) async throws -> Measurement { try await profiled(load) { Plain() } }
+
+    private static func profiled<R: Request>(
+        _ load: Load, _ make: @escaping @Sendable () -> R
+    ) async throws -> Measurement {
+        let folder = try CacheCase.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        var configuration = NetworkConfiguration(baseURL: load.origin)
+        configuration.cache = CacheConfiguration(directory: folder)
+        let agent = NetworkAgent(configuration: configuration)
+        _ = try await agent.send(make())
+        let each = max(1, load.total / 64)
+        var measurement = Measurement()
+        let before = ProcessUsage.now
+        _ = try await cpu(agent, each: each, make)
+        let used = ProcessUsage.now - before
+        measurement.extra["user_us"] = used.user / Double(64 * each)
+        measurement.extra["system_us"] = used.system / Double(64 * each)
+        await agent.shutdown()
+        return measurement
+    }
+
     /// CPU time of this process for one of 64 concurrent requests, in microseconds: validated, and plain.
     static func validations(_ folder: String, _ server: String) async throws -> [String: Double] {
         var configuration = NetworkConfiguration(baseURL: server)
@@ -60,11 +95,14 @@ enum HTTPCacheCase {
         guard try await agent.send(Validated()).status == 200,
             try await agent.send(Validated()).cacheStatus?.forwardStatus == 304
         else { throw BenchmarkError("no validation") }
+        _ = (try await cpu(agent) { Plain() }, try await cpu(agent) { Validated() })
         var plain: [Double] = []
         var validated: [Double] = []
-        for _ in 0..<5 {
-            plain.append(try await cpu(agent) { Plain() })
+        // Short rounds that take turns in being first: other programs disturb both alike.
+        for round in 0..<21 {
+            if round.isMultiple(of: 2) { plain.append(try await cpu(agent) { Plain() }) }
             validated.append(try await cpu(agent) { Validated() })
+            if !round.isMultiple(of: 2) { plain.append(try await cpu(agent) { Plain() }) }
         }
         await agent.shutdown()
         return [
@@ -75,9 +113,8 @@ enum HTTPCacheCase {
     }
 
     private static func cpu<R: Request>(
-        _ agent: NetworkAgent, _ make: @escaping @Sendable () -> R
+        _ agent: NetworkAgent, each: Int = 100, _ make: @escaping @Sendable () -> R
     ) async throws -> Double {
-        let each = 200
         let before = ProcessUsage.now
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<64 { group.addTask { for _ in 0..<each { _ = try await agent.send(make()) } } }

@@ -52,11 +52,11 @@ public final class OTLPExporter: RequestObserver, RunTracer {
             context, below: parent?.spanID ?? 0, isRecorded: configuration.exportsTraces && context.isSampled)
     }
 
-    package func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) {
+    package func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ totals: RunTotals) {
         if span.isRecorded { worker.record(RecordedRun(span, run, outcome)) }
         // A run that was not sent says nothing about a server.
-        if configuration.exportsMetrics, metrics.attempts > 0 {
-            worker.durations.record(metrics.total, of: run, outcome)
+        if configuration.exportsMetrics, totals.attempts > 0 {
+            worker.durations.record(totals.total, of: run, outcome)
         }
     }
 }

@@ -8,6 +8,9 @@ struct SpanWriter: ~Copyable {
     private var text = TextBuffer(capacity: 1 << 16)
     /// The number of spans so far.
     private(set) var count = 0
+    /// The server of the last attempt, and the beginning of its URLs: a service asks few servers, and to take a URL
+    /// apart costs a third of a span.
+    private var last: (origin: String, host: String, port: Int) = ("", "", 0)
 
     /// `resource` is the JSON of an OTLP resource.
     init(resource: [UInt8]) {
@@ -56,9 +59,12 @@ struct SpanWriter: ~Copyable {
             to: attempt.end == 0 ? max(run.end, attempt.start) : attempt.end)
         string(#"{"key":"http.request.method","value":{"stringValue":"#, attempt.method)
         string(Self.url, url)
-        let server = attempt.server
-        string(#",{"key":"server.address","value":{"stringValue":"#, server.host)
-        number(#",{"key":"server.port","value":{"intValue":""#, Int64(server.port))
+        if !attempt.begins(with: last.origin) {
+            let server = attempt.server
+            last = (attempt.origin, server.host, server.port)
+        }
+        string(#",{"key":"server.address","value":{"stringValue":"#, last.host)
+        number(#",{"key":"server.port","value":{"intValue":""#, Int64(last.port))
         if index > 0 { number(#",{"key":"http.request.resend_count","value":{"intValue":""#, Int64(index)) }
         if attempt.status != 0 { number(Self.status, Int64(attempt.status)) }
         if !attempt.peer.isEmpty {

@@ -32,7 +32,7 @@ public final class TracingObserver: RequestObserver, RunTracer {
         return RunSpan(TraceContext(), below: 0, isRecorded: true, numbering: spans)
     }
 
-    package func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics) {
+    package func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ totals: RunTotals) {
         (span.numbering as? RunSpans)?.end(span, of: run, outcome)
     }
 

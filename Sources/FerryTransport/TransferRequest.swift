@@ -211,13 +211,26 @@ package struct HeaderBlock: Sendable, Equatable {
         }
     }
 
+    /// Appends all fields of another block.
+    package mutating func append(_ other: HeaderBlock) { bytes.append(contentsOf: other.bytes) }
+
     /// Appends a field whose value has this many bytes, which the closure writes.
     package mutating func append(
         _ name: StaticString, count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Void
     ) {
-        name.withUTF8Buffer { begin($0, count) }
-        bytes.append(contentsOf: repeatElement(0, count: count))
-        bytes.withUnsafeMutableBufferPointer { write(UnsafeMutableBufferPointer(rebasing: $0.suffix(count))) }
+        // A snapshot of the request usually has the same array, so that it must be copied anyway: once, with the field.
+        let (old, length) = (bytes, name.utf8CodeUnitCount)
+        let start = old.count + 8 + length
+        bytes = [UInt8](unsafeUninitializedCapacity: start + count) { space, made in
+            let raw = UnsafeMutableRawBufferPointer(space)
+            old.withUnsafeBytes { raw.copyMemory(from: $0) }
+            raw.storeBytes(of: UInt32(clamping: length), toByteOffset: old.count, as: UInt32.self)
+            raw.storeBytes(of: UInt32(clamping: count), toByteOffset: old.count + 4, as: UInt32.self)
+            UnsafeMutableRawBufferPointer(rebasing: raw[(old.count + 8)...])
+                .copyMemory(from: UnsafeRawBufferPointer(start: name.utf8Start, count: length))
+            write(UnsafeMutableBufferPointer(rebasing: space[start...].prefix(count)))
+            made = start + count
+        }
     }
 
     private mutating func begin(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) {

@@ -142,6 +142,12 @@ package final class TransferResult: @unchecked Sendable {
 
     package var headerCount: Int { Int(raw.pointee.field_count) }
 
+    /// The head as received: status line, fields and empty line. It is valid as long as this object.
+    package var head: UnsafeRawBufferPointer {
+        guard let start = raw.pointee.head else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(start: start, count: Int(raw.pointee.head_length))
+    }
+
     /// Calls `body` with the name's and the value's bytes of one field; they are valid until it returns.
     package func withHeader<R>(
         _ index: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> R

@@ -147,6 +147,17 @@ static ferry__fault look_at_framing(const field *f,
   return accepted;
 }
 
+/* Without a way out of the loop the compiler takes many bytes at once. */
+static bool is_value(const char *value, uint32_t length) {
+  unsigned bad = 0;
+  for (uint32_t i = 0; i < length; i++) {
+    unsigned char c = (unsigned char)value[i];
+    bad |= (unsigned)(c < ' ') & (unsigned)(c != '\t');
+    bad |= c == 0x7f;
+  }
+  return !bad;
+}
+
 static ferry__fault survey_fields(const ferry_request *request, survey *out) {
   const char *at = request->headers, *end;
   if (!at)
@@ -159,11 +170,8 @@ static ferry__fault survey_fields(const ferry_request *request, survey *out) {
       return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_NAME);
     if (!is_token(f.name, f.name_length))
       return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_NAME);
-    for (uint32_t i = 0; i < f.value_length; i++) {
-      unsigned char c = (unsigned char)f.value[i];
-      if ((c < ' ' && c != '\t') || c == 0x7f)
-        return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE);
-    }
+    if (!is_value(f.value, f.value_length))
+      return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_HEADER_VALUE);
     ferry__fault fault = look_at_framing(&f, request, &leave_out);
     if (fault.code)
       return fault;

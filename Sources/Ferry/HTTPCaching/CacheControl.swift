@@ -11,6 +11,14 @@ struct CacheDirectiveList: Sendable {
         var name: String
         /// `nil` without an argument.
         var argument: Argument?
+
+        /// The argument as a number of seconds; `nil` if it is none.
+        var seconds: Int64? {
+            switch argument {
+            case .token(let text)?, .quoted(let text)?: deltaSeconds(text)
+            case .broken?, nil: nil
+            }
+        }
     }
 
     /// The argument of a directive. A token and a quoted string are equivalent (RFC 9111, 5.2).
@@ -115,14 +123,7 @@ struct CacheDirectiveList: Sendable {
     }
 
     /// The seconds of every directive with this name, in order; `nil` for an invalid number.
-    func seconds(of name: String) -> [Int64?] {
-        members.filter { $0.name == name }.map { member in
-            switch member.argument {
-            case .token(let text)?, .quoted(let text)?: deltaSeconds(text)
-            case .broken?, nil: nil
-            }
-        }
-    }
+    func seconds(of name: String) -> [Int64?] { members.filter { $0.name == name }.map(\.seconds) }
 
     func contains(_ name: String) -> Bool { members.contains { $0.name == name } }
 }
@@ -264,23 +265,28 @@ public struct RequestCacheControl: Sendable, Hashable, CustomStringConvertible {
             noCache = pragma().map { CacheDirectiveList([$0]).contains("no-cache") } ?? false
             return
         }
-        let list = CacheDirectiveList([cacheControl])
-        maxAge = list.seconds(of: "max-age").map { $0 ?? 0 }.min().map { .seconds($0) }
-        minFresh = list.seconds(of: "min-fresh").map { $0 ?? mostDeltaSeconds }.max().map { .seconds($0) }
-        for member in list.members {
+        // The usual value need not be parsed.
+        if cacheControl == "no-cache" {
+            noCache = true
+            return
+        }
+        var bound: Int64?
+        var hasBound = false
+        for member in CacheDirectiveList([cacheControl]).members {
             switch member.name {
-            case "max-stale" where member.argument == nil: maxStale = min(maxStale ?? Self.anyTime, Self.anyTime)
+            case "max-age": maxAge = min(maxAge ?? .seconds(mostDeltaSeconds), .seconds(member.seconds ?? 0))
+            case "min-fresh": minFresh = max(minFresh ?? .zero, .seconds(member.seconds ?? mostDeltaSeconds))
+            case "max-stale" where member.argument == nil: maxStale = Self.anyTime
+            case "max-stale":
+                hasBound = true
+                if let seconds = member.seconds { bound = min(bound ?? seconds, seconds) }
             case "no-cache": noCache = true
             case "no-store": noStore = true
             case "only-if-cached": onlyIfCached = true
             default: break
             }
         }
-        let given = list.members.contains { $0.name == "max-stale" && $0.argument != nil }
-        if given {
-            let least = list.seconds(of: "max-stale").compactMap { $0 }.min().map { Duration.seconds($0) }
-            maxStale = least.map { min($0, maxStale ?? $0) }
-        }
+        if hasBound { maxStale = bound.map { min(.seconds($0), maxStale ?? Self.anyTime) } }
     }
 
     /// The value of a `Cache-Control` field, like `max-stale=60, no-store`; empty without directives.

@@ -33,29 +33,66 @@ struct HTTPCacheKey {
     }
 
     /// The key of a URL, without its fragment, which is not part of the request (RFC 9110, 4.2.5).
-    func key(_ url: String) -> CacheKey {
+    func key(_ url: String) -> CacheKey { Self.key(url, of: owner) }
+
+    /// The same for a request without secrets, in one step.
+    static func publicKey(_ url: String, _ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms) -> CacheKey {
+        if terms.sensitiveData != .none { return HTTPCacheKey(prefix, terms, []).key(url) }
+        return key(url, of: prefix, (terms.isShared ? 1 : 0, 0))
+    }
+
+    @inline(__always)
+    private static func key(_ url: String, of owner: [UInt8], _ more: (UInt8, UInt8)? = nil) -> CacheKey {
         var url = url
         return url.withUTF8 { bytes in
             let end = bytes.firstIndex(of: 0x23) ?? bytes.count
             var material: [UInt8] = []
-            material.reserveCapacity(owner.count + end)
+            material.reserveCapacity(owner.count + 2 + end)
             material += owner
+            if let more {
+                material.append(more.0)
+                material.append(more.1)
+            }
             material.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[..<end]))
             return CacheKey(material)
         }
     }
 }
 
-/// The target of a request, as far as it is known before sending.
-struct HTTPCacheTarget: Sendable {
+/// The target of a request, as far as it is known before sending. It is on the heap, because it is large and does not
+/// change.
+final class HTTPCacheTarget: Sendable {
     let url: String
     /// The key of a plain GET; `nil` for any other request, or if adapters or a token may change it.
-    var key: CacheKey?
+    let key: CacheKey?
     /// Whether its fields say how it uses the cache (RFC 9111, 5.2.1 and 5.4), and their values.
-    var hasDirectives = false
-    var cacheControl: String?
-    var pragma: String?
-    var isForeign = true
+    let hasDirectives: Bool
+    let cacheControl: String?
+    /// `nil` also if it does not matter, because there is `Cache-Control`.
+    let pragma: String?
+    let isForeign: Bool
+    /// What was read of the request, so that it is built from the same values; `nil` without a key.
+    let reading: RequestReading?
+
+    /// A target without a key.
+    init(url: String) {
+        (self.url, key, hasDirectives, cacheControl, pragma) = (url, nil, false, nil, nil)
+        (isForeign, reading) = (true, nil)
+    }
+
+    init(_ found: consuming HTTPReading, _ key: CacheKey?, directives: (cacheControl: String?, pragma: String?)?) {
+        (url, isForeign, self.key) = (found.url, found.isForeign, key)
+        hasDirectives = directives != nil
+        (cacheControl, pragma) = (directives?.cacheControl, directives?.pragma)
+        reading = key == nil ? nil : found.reading
+    }
+}
+
+/// The members of a request that are read to look it up in the cache.
+struct RequestReading: Sendable {
+    /// The URL without the arguments.
+    var joined: JoinedURL
+    var headers: Headers
 }
 
 extension AgentCore {
@@ -76,21 +113,25 @@ extension AgentCore {
             return HTTPCacheTarget(url: try builder.checked(custom.url))
         }
         let found = try builder.httpTarget(request, isShared: terms.isShared, at: servers)
-        var target = HTTPCacheTarget(url: found.url, isForeign: found.isForeign)
         let isPlain =
             request.method == .get && !alwaysNeedsExchange && (tokens == nil || !request.usesAuthenticator)
             && request.body == nil
-        let words = max(CachingWords(found.own), builder.headers.cachingWords)
+        let words = max(CachingWords(found.reading.headers), builder.headers.cachingWords)
+        var directives: (String?, String?)?
         if words == .directives {
+            let own = found.reading.headers
             let common = found.isForeign ? builder.headers.publicFields : builder.headers.fields
-            target.hasDirectives = true
-            target.cacheControl = found.own["Cache-Control"] ?? common["Cache-Control"]
-            target.pragma = found.own["Pragma"] ?? common["Pragma"]
+            let cacheControl = own["Cache-Control"] ?? common["Cache-Control"]
+            directives = (cacheControl, cacheControl == nil ? own["Pragma"] ?? common["Pragma"] : nil)
         }
+        var key: CacheKey?
         if isPlain && words < .conditions {
-            target.key = HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url)
+            key =
+                found.secrets.isEmpty
+                ? HTTPCacheKey.publicKey(found.url, cache.httpPrefix, terms)
+                : HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url)
         }
-        return target
+        return HTTPCacheTarget(found, key, directives: directives)
     }
 }
 
@@ -121,6 +162,14 @@ enum CachingWords: Comparable, Sendable {
     }
 }
 
+/// A request as it is read for the cache: its URL and its secrets, and what was read to find them.
+struct HTTPReading {
+    var url: String
+    var secrets: [HTTPCacheKey.Secret]
+    var reading: RequestReading
+    var isForeign: Bool { reading.joined.isForeign }
+}
+
 extension RequestBuilder {
     /// The prefix of all keys of responses stored under RFC 9111.
     func httpPrefix(_ configuration: CacheConfiguration) -> [UInt8] {
@@ -137,7 +186,7 @@ extension RequestBuilder {
     /// no authenticator changes the request. If this finds nothing, the lookup is repeated with the request as sent.
     func httpTarget<R: Request>(
         _ request: R, isShared: Bool, at servers: Servers
-    ) throws(RequestError) -> (url: String, secrets: [HTTPCacheKey.Secret], isForeign: Bool, own: Headers) {
+    ) throws(RequestError) -> HTTPReading {
         let (method, encoding, arguments) = (request.method, request.argumentEncoding, request.arguments)
         let joined = try servers.join(request.path, of: request)
         var url = joined.url
@@ -154,16 +203,17 @@ extension RequestBuilder {
             if own.contains(field.name) || (isAuthorized && equalNames(field.name, "Authorization")) { continue }
             sent.append(field)
         }
-        if !own.isEmpty { sent += own.filter { SecretHeaders.contains($0.name, declared: declared) } }
+        for field in own where SecretHeaders.contains(field.name, declared: declared) { sent.append(field) }
         let hasField = sent.contains { equalNames($0.name, "Authorization") }
         if !hasField, let value = authorization?.value ?? (isAuthorized ? nil : joined.credentials?.value) {
             sent.append(Headers.Field(name: "Authorization", value: value))
         }
-        var secrets = Self.secrets(sent, isShared: isShared)
+        var secrets = sent.isEmpty ? [] : Self.secrets(sent, isShared: isShared)
         if isAuthorized, let digest = authorization?.digest {
             secrets.append(HTTPCacheKey.Secret(name: "", value: "\(digest.user)\0\(digest.password)"))
         }
-        return (url, secrets, joined.isForeign, own)
+        return HTTPReading(
+            url: url, secrets: secrets, reading: RequestReading(joined: joined, headers: own))
     }
 
     /// The fields that distinguish users. In a shared cache `Authorization` does not: RFC 9111, 3.5 has its own rule

@@ -1,5 +1,6 @@
 import FerryCache
 import FerryTransport
+import Synchronization
 
 /// One response stored under RFC 9111: its head without the fields of a connection, its whole body, and what was known
 /// when it arrived.
@@ -29,7 +30,9 @@ final class StoredVariant: Sendable {
     /// Whether a 304 that repeats its fields and changes only dates can update it, see ``Renewal``.
     let isRenewable: Bool
     /// The fields that request its validation if no other response is stored for its URL (RFC 9111, 4.3.1).
-    let conditions: [Headers.Field]
+    let conditions: HeaderBlock
+    /// The last 304 that changed nothing.
+    private let confirmation = Mutex<Confirmation?>(nil)
 
     init(
         _ result: TransferResult, _ times: Times, isHead: Bool, isDecoded: Bool, varying: [String],
@@ -50,7 +53,7 @@ final class StoredVariant: Sendable {
         self.directives = directives
         self.lifetime = lifetime
         validators = Validators(headers)
-        conditions = ValidationRules.conditions(selected: validators, all: [])
+        conditions = HeaderBlock(ValidationRules.conditions(selected: validators, all: []))
         isRenewable = Renewal.applies(to: result, directives)
         freshUntil = Self.freshUntil(directives, lifetime, times)
     }
@@ -87,6 +90,23 @@ final class StoredVariant: Sendable {
     }
 
     var headers: Headers { Headers(result) }
+
+    /// What a 304 changes; `nil` if it is more than dates.
+    func renewal(by response: TransferResult) -> Renewal? {
+        if let last = confirmation.withLock({ $0 }), let renewal = last.renewal(by: response) { return renewal }
+        guard let renewal = Renewal(of: result, by: response) else { return nil }
+        if let made = Confirmation(renewal, by: response) { remember(made) }
+        return renewal
+    }
+
+    private func remember(_ made: Confirmation) {
+        // Freed after the lock is released.
+        let old = confirmation.withLock { last in
+            defer { last = made }
+            return last
+        }
+        withExtendedLifetime(old) {}
+    }
 
     /// Its age; `nil` if the clock was set back after it arrived.
     func age(at now: CacheTime) -> Int64? {

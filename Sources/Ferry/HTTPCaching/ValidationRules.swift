@@ -1,4 +1,5 @@
 import FerryTransport
+import Glibc
 
 /// An entity tag as written (RFC 9110, 8.8.3).
 struct EntityTag: Sendable, Hashable {
@@ -145,6 +146,28 @@ enum ValidationRules {
     }
 }
 
+/// A 304 that repeats the fields of the stored response without any change. A server that is asked often says the same
+/// for a second, byte for byte: then its fields need not be compared again.
+final class Confirmation: Sendable {
+    private let head: [UInt8]
+    let date: HTTPDate
+
+    /// `nil` if the response changes something.
+    init?(_ renewal: Renewal, by response: TransferResult) {
+        guard renewal.changes.isEmpty else { return nil }
+        (head, date) = (Array(response.head), renewal.date)
+    }
+
+    /// What the response changes, if it is the same.
+    func renewal(by response: TransferResult) -> Renewal? {
+        let other = response.head
+        guard !head.isEmpty, other.count == head.count, let start = other.baseAddress,
+            head.withUnsafeBytes({ $0.baseAddress.map { memcmp($0, start, other.count) == 0 } ?? false })
+        else { return nil }
+        return Renewal(date: date)
+    }
+}
+
 /// The changes of a 304 that updates only dates of the stored response, as nearly every 304 does (RFC 9111, 3.2). Then
 /// the stored fields need not be built again one by one: the dates are overwritten, and the body is shared.
 struct Renewal {
@@ -169,6 +192,9 @@ struct Renewal {
         }
         return hasDate
     }
+
+    /// A 304 without changes.
+    fileprivate init(date: HTTPDate) { (self.date, changes) = (date, []) }
 
     /// `nil` if the 304 changes more than dates, or if this simple comparison cannot tell. Then ``ValidationRules``
     /// decide what it changes.
@@ -232,13 +258,17 @@ struct Renewal {
         let count = stored.headerCount
         for step in 0..<count {
             let index = start + step < count ? start + step : start + step - count
-            if equalNames(stored.field(index).name, name) { return index }
+            // Nearly always in the same case.
+            let other = stored.field(index).name
+            if isSame(other, name) || equalNames(other, name) { return index }
         }
         return nil
     }
 
     private static func isSame(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
-        left.count == right.count && left.elementsEqual(right)
+        guard left.count == right.count else { return false }
+        guard let start = left.baseAddress, let other = right.baseAddress else { return true }
+        return memcmp(start, other, left.count) == 0
     }
 
     /// Compares a name, in any case, with a word in lower case.

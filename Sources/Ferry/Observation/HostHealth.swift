@@ -1,3 +1,5 @@
+import Glibc
+
 /// The health of a host (scheme, name and port), according to recent runs.
 ///
 /// A host fails if its name cannot be resolved, it cannot be connected to, the TLS handshake fails, it breaks a
@@ -145,6 +147,21 @@ struct HostKey: Sendable, Hashable {
         return url.withUTF8 { bytes in
             places(in: bytes).map { text(bytes[bytes.startIndex..<bytes.startIndex], bytes[$0.host]) } ?? ""
         }
+    }
+
+    /// Whether scheme, host and port of a URL are spelled like this: `https://h:8443`.
+    static func begins(_ url: String, with origin: String) -> Bool {
+        let begins = url.utf8.withContiguousStorageIfAvailable { url in
+            origin.utf8.withContiguousStorageIfAvailable { origin in
+                guard let start = url.baseAddress, let other = origin.baseAddress, !origin.isEmpty,
+                    url.count >= origin.count, memcmp(start, other, origin.count) == 0
+                else { return false }
+                if url.count == origin.count { return true }
+                let next = url[origin.count]
+                return next == 0x2F || next == 0x3F || next == 0x23
+            }
+        }
+        return (begins ?? false) ?? false
     }
 
     /// The ranges of the scheme, including `://`, and of host and port.

@@ -107,15 +107,7 @@ public struct RunInfo: Sendable, Identifiable {
     package var isSecure: Bool { rawURL.hasPrefix("https:") }
 
     /// Whether scheme, host and port of the URL are spelled like this: `https://h:8443`.
-    package func begins(with origin: String) -> Bool {
-        let begins = rawURL.utf8.withContiguousStorageIfAvailable { url in
-            origin.utf8.withContiguousStorageIfAvailable { origin in
-                guard url.count >= origin.count, url[..<origin.count].elementsEqual(origin) else { return false }
-                return url.count == origin.count || "/?#".utf8.contains(url[origin.count])
-            }
-        }
-        return (begins ?? false) ?? false
-    }
+    package func begins(with origin: String) -> Bool { HostKey.begins(rawURL, with: origin) }
 
     /// Whether this is the URL that the run began with.
     package func isAbout(_ url: String) -> Bool { rawURL == url }

@@ -15,6 +15,10 @@ final class RunWatch: Sendable {
     /// Whether the trace context is sent to servers.
     let sendsTrace: Bool
     private let onInformational: InformationalHandler?
+    /// Whether at most a tracer follows the run. It reads no metrics but the totals, and no informational responses.
+    let isOnlyTraced: Bool
+    /// Whether responses are logged or recorded.
+    private let hearsResponses: Bool
     /// The latest request, for the log: after a redirect its URL is not that of the run.
     private let latest = Mutex<SentRequest?>(nil)
 
@@ -22,21 +26,24 @@ final class RunWatch: Sendable {
     typealias InformationalHandler = @Sendable (InformationalResponse) -> Void
 
     init(
-        _ observers: [any RequestObserver], _ log: RunLog?, _ info: RunInfo, tracer: (any RunTracer)? = nil,
-        sendsTrace: Bool = false, onInformational: InformationalHandler? = nil
+        _ observers: [any RequestObserver], _ log: RunLog?, _ info: consuming RunInfo, tracer: (any RunTracer)? = nil,
+        span: consuming RunSpan? = nil, sendsTrace: Bool = false, onInformational: InformationalHandler? = nil
     ) {
+        isOnlyTraced = observers.isEmpty && log == nil && onInformational == nil
         self.onInformational = onInformational
         self.observers = observers
         self.log = log
         self.info = info
         self.tracer = tracer
         self.sendsTrace = sendsTrace
-        span = tracer?.begin(info, below: TraceContext.current)
+        hearsResponses = log != nil || span?.isRecorded == true
+        self.span = span
     }
 
-    /// [caller's thread] A run of a request starts: notifies its observers. `nil` if there are none.
+    /// [caller's thread] A run of a request starts: notifies its observers. `nil` if there are none. A method that is
+    /// known is not read again.
     static func begin<R: Request>(
-        _ request: R, url: String, number: UInt64? = nil, in group: GroupRun? = nil,
+        _ request: R, method: String? = nil, url: String, number: UInt64? = nil, in group: GroupRun? = nil,
         onInformational: InformationalHandler? = nil, by core: AgentCore
     ) -> RunWatch? {
         let own = request.observers
@@ -44,10 +51,11 @@ final class RunWatch: Sendable {
             return nil
         }
         let log = core.log.map { RunLog(sink: $0.sink, sensitiveHeaders: core.builder.sensitiveHeaders(of: request)) }
-        let info = RunInfo(request, url: url, number: number ?? core.nextNumber, in: group)
+        let info = RunInfo(request, method: method, url: url, number: number ?? core.nextNumber, in: group)
         let tracer = core.tracer
+        let span = tracer?.begin(info, below: TraceContext.current)
         let watch = RunWatch(
-            own.isEmpty ? core.observers : core.observers + own, log, info, tracer: tracer,
+            own.isEmpty ? core.observers : core.observers + own, log, info, tracer: tracer, span: span,
             sendsTrace: tracer != nil && request.propagatesTrace, onInformational: onInformational)
         watch.willStart()
         return watch
@@ -70,6 +78,7 @@ final class RunWatch: Sendable {
 
     /// A response has arrived, perhaps not the last.
     func received(_ result: TransferResult) {
+        if !hearsResponses { return }
         span?.received(result)
         if result.status != 0 { log?.received(info, to: latestRequest, status: result.status, Headers(result)) }
     }
@@ -86,10 +95,23 @@ final class RunWatch: Sendable {
     /// The result of the only transfer of a run. A run with several transfers reports each when it arrives.
     func received(_ answer: Answer) { if case .result(let result) = answer { received(result) } }
 
-    /// [callback queue, or the caller's task] Called right before ``Request/willDeliver(_:)``.
-    func willStop(_ outcome: RunOutcome, _ metrics: RequestMetrics) {
+    /// [callback queue, or the caller's task] Called right before ``Request/willDeliver(_:)``. The metrics are made if
+    /// somebody reads them, or if the totals are not known.
+    @inline(__always)
+    func willStop(
+        _ outcome: RunOutcome, _ totals: @autoclosure () -> RunTotals?, _ metrics: @autoclosure () -> RequestMetrics
+    ) {
+        if isOnlyTraced, let totals = totals() { return endTrace(outcome, totals) }
+        willStop(outcome, metrics())
+    }
+
+    private func endTrace(_ outcome: RunOutcome, _ totals: RunTotals) {
+        if let span, let tracer { tracer.end(span, of: info, outcome, totals) }
+    }
+
+    private func willStop(_ outcome: RunOutcome, _ metrics: RequestMetrics) {
         log?.ended(info, outcome, metrics)
-        if let span, let tracer { tracer.end(span, of: info, outcome, metrics) }
+        endTrace(outcome, RunTotals(total: metrics.total, attempts: metrics.attempts))
         for observer in observers { observer.ended(info, outcome, metrics) }
         for observer in observers { observer.willStop(info, outcome) }
     }
@@ -216,7 +238,19 @@ package protocol RunTracer: RequestObserver {
     func begin(_ run: RunInfo, below parent: TraceContext?) -> RunSpan
 
     /// [callback queue, or the caller's task with `await`] The run has ended, before its callbacks.
-    func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ metrics: RequestMetrics)
+    func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ totals: RunTotals)
+}
+
+/// What a tracer needs to know of the metrics of a run.
+package struct RunTotals: Sendable {
+    /// The same as in ``RequestMetrics``.
+    package let total: Duration
+    package let attempts: Int
+
+    /// Those of a run that was never sent.
+    package init() { self.init(total: .zero, attempts: 0) }
+
+    init(total: Duration, attempts: Int) { (self.total, self.attempts) = (total, attempts) }
 }
 
 /// Creates the spans of one run's attempts instead of Ferry.
@@ -255,6 +289,11 @@ package struct RunSpan: Sendable {
         package var server: (host: String, port: Int) {
             Self.server(authority, isSecure: url.hasPrefix("https:"))
         }
+
+        /// `https://h:8443`
+        package var origin: String { (url.hasPrefix("https:") ? "https://" : "http://") + authority }
+        /// Whether scheme, host and port of the URL are spelled like this: `https://h:8443`.
+        package func begins(with origin: String) -> Bool { HostKey.begins(url, with: origin) }
 
         /// Host and port of an authority like `h`, `h:8443`, `[::1]:8080`.
         package static func server(_ authority: String, isSecure: Bool) -> (host: String, port: Int) {

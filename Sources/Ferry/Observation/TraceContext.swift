@@ -73,11 +73,10 @@ public struct TraceContext: Sendable, Hashable {
     /// Starts a new trace without a system call. It is sampled with this probability, decided by the last 8 bytes of
     /// its id, so that others who sample by the id decide the same.
     package static func begin(sampling fraction: Double) -> TraceContext {
-        let low = SpanNumbers.next()
+        let (low, high, span) = SpanNumbers.nextThree()
         let isSampled = fraction >= 1 || Double(low) < fraction * 0x1p64
         return TraceContext(
-            traceID: ID128(high: SpanNumbers.next(), low: low), spanID: SpanNumbers.next(), flags: isSampled ? 1 : 0,
-            state: "")
+            traceID: ID128(high: high, low: low), spanID: span, flags: isSampled ? 1 : 0, state: "")
     }
 
     /// The value of the `traceparent` field, in version 00.
@@ -214,8 +213,18 @@ extension TraceContext: CustomStringConvertible {
 private enum SpanNumbers {
     private static let counter = Atomic<UInt64>(.random(in: 0 ... .max))
 
-    static func next() -> UInt64 {
-        var number = counter.wrappingAdd(0x9E37_79B9_7F4A_7C15, ordering: .relaxed).newValue
+    private static let step: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+    static func next() -> UInt64 { mixed(counter.wrappingAdd(step, ordering: .relaxed).newValue) }
+
+    /// Three at once, because all threads share the counter.
+    static func nextThree() -> (UInt64, UInt64, UInt64) {
+        let last = counter.wrappingAdd(3 &* step, ordering: .relaxed).newValue
+        return (mixed(last), mixed(last &- step), mixed(last &- 2 &* step))
+    }
+
+    private static func mixed(_ position: UInt64) -> UInt64 {
+        var number = position
         number = (number ^ number >> 30) &* 0xBF58_476D_1CE4_E5B9
         number = (number ^ number >> 27) &* 0x94D0_49BB_1331_11EB
         number ^= number >> 31

@@ -44,6 +44,13 @@ struct CacheStage: Sendable {
         (plan, mode, self.url, self.core, self.http) = (nil, http.mode, url, core, http)
     }
 
+    /// The stage of a run that does not accept the stored response.
+    var afterRejection: CacheStage {
+        var stage = self
+        stage.mode = .reload
+        return stage
+    }
+
     /// The stage of a request.
     static func of<R: Request>(
         _ request: R, _ mode: CacheMode, at servers: Servers, by core: AgentCore

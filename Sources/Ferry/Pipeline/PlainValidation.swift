@@ -23,14 +23,13 @@ final class PlainValidation: Sendable {
     /// While it exists, other runs wait for this validation. `nil` if another run is validating the same response.
     let lead: ValidationTable.Lead?
     /// The conditions of the request (RFC 9111, 4.3.1).
-    let conditions: [Headers.Field]
+    let conditions: HeaderBlock
 
     // MARK: Before the network
 
     /// `nil` if there is nothing to validate, or if one plain transfer is not enough.
     init?<R: Request>(of request: R, _ plan: HTTPCachePlan, by core: AgentCore) {
-        let target = plan.target
-        guard plan.mode.way == .cacheElseNetwork, !request.coalesces, let cache = core.cache, let key = target.key,
+        guard plan.mode.way == .cacheElseNetwork, !request.coalesces, let cache = core.cache, let key = plan.target.key,
             plan.terms.sensitiveData != .none || !core.hasCookies
         else { return nil }
         removals = cache.removals
@@ -38,14 +37,15 @@ final class PlainValidation: Sendable {
         let index = stored.index(isHead: false) { names in
             if core.addsCookies(to: names) { return VaryRules.unknown }
             return VaryRules.variance(of: names) {
-                core.builder.sentValue(of: $0, by: request, isForeign: target.isForeign)
+                core.builder.sentValue(of: $0, by: request, isForeign: plan.target.isForeign)
             }
         }
         guard let index else { return nil }
         let variant = stored.all[index]
         let directives =
-            target.hasDirectives
-            ? RequestCacheControl(cacheControl: target.cacheControl, pragma: target.pragma) : RequestCacheControl()
+            plan.target.hasDirectives
+            ? RequestCacheControl(cacheControl: plan.target.cacheControl, pragma: plan.target.pragma)
+            : RequestCacheControl()
         let (now, isShared) = (cache.clock(), plan.terms.isShared)
         let verdict = ReuseRules.verdict(
             on: ReuseRules.Stored(
@@ -57,7 +57,7 @@ final class PlainValidation: Sendable {
             isShared: isShared)
         guard case .validate(let standsIn) = verdict, !directives.noStore, !directives.onlyIfCached else { return nil }
         conditions = stored.conditions(selecting: index)
-        if conditions.isEmpty { return nil }
+        if conditions.bytes.isEmpty { return nil }
         lead = cache.validations.lead(key)
         if !directives.noCache && !variant.directives.noCache {
             // Another run is validating it, and an exchange can wait for that run. A plain transfer cannot.
@@ -74,15 +74,17 @@ final class PlainValidation: Sendable {
     }
 
     /// Starts the transfer. `nil` if the request cannot be built.
-    func start<R: Request>(_ request: R, at servers: Servers, _ watch: RunWatch?, by core: AgentCore) -> AwaitedRun? {
-        guard var built = try? core.builder.build(request, at: servers) else { return nil }
+    func start<R: Request>(
+        _ request: R, at servers: Servers, isCancelled: Bool, _ watch: RunWatch?, by core: AgentCore
+    ) -> AwaitedRun? {
+        guard var built = try? core.builder.build(request, at: servers, after: plan.target.reading) else { return nil }
         let run = AwaitedRun(
             url: built.transfer.url, tag: request.tag, watch: watch, servers: servers, snapshot: RequestSnapshot(built))
-        if withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }) {
+        if isCancelled {
             core.refuse(run, .cancelled(nil, url: run.url))
             return run
         }
-        for field in conditions { built.transfer.headers.append(field.name, field.value) }
+        built.transfer.headers.append(conditions)
         built.beginSpan(of: watch)
         core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
         return run
@@ -98,7 +100,7 @@ final class PlainValidation: Sendable {
         // Others are followed or retried by an exchange.
         guard old.result.status < 300, old.isRenewable, !old.directives.noStore,
             plan.terms.sensitiveData != .none || !core.hasCookies,
-            !core.addsCookies(to: old.varying), let renewal = Renewal(of: old.result, by: result),
+            !core.addsCookies(to: old.varying), let renewal = old.renewal(by: result),
             stored.all.count == 1 || speaksOfSelected(result)
         else { return nil }
         let now = cache.clock()
@@ -158,10 +160,10 @@ final class PlainValidation: Sendable {
 
 extension StoredVariants {
     /// The conditions with which a GET that selects this variant asks for a validation (RFC 9111, 4.3.1).
-    func conditions(selecting index: Int) -> [Headers.Field] {
+    func conditions(selecting index: Int) -> HeaderBlock {
         if all.count == 1 { return all[index].conditions }
         // A stored response to HEAD cannot serve a GET.
         let others = all.filter { !$0.isHead }.map(\.validators)
-        return ValidationRules.conditions(selected: all[index].validators, all: others)
+        return HeaderBlock(ValidationRules.conditions(selected: all[index].validators, all: others))
     }
 }

@@ -79,9 +79,9 @@ struct BuiltRequest: ~Copyable, Sendable {
     /// Receives informational responses; `nil` if nobody does.
     private(set) var informed: RunWatch?
 
-    /// Makes `watch` receive informational responses, if there is one.
+    /// Makes `watch` receive informational responses, if there is one that reads them.
     mutating func inform(_ watch: RunWatch?) {
-        guard let watch else { return }
+        guard let watch, !watch.isOnlyTraced else { return }
         informed = watch
         transfer.reportsInformational = true
     }

@@ -190,6 +190,12 @@ func equalNames(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer)
 @inline(__always) func lowercased(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
 
 extension HeaderBlock {
+    /// A block of these fields.
+    init(_ fields: [Headers.Field]) {
+        self.init()
+        for field in fields { append(field.name, field.value) }
+    }
+
     /// Whether there is a field with this name. Does not create a field.
     func contains(_ name: StaticString) -> Bool {
         let wanted = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)

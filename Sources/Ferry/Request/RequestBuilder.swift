@@ -75,19 +75,19 @@ final class RequestBuilder: Sendable {
 
     /// The generic entry point: reads each member of the request once.
     ///
-    /// A run keeps the servers with which it started.
+    /// A run keeps the servers with which it started. It may already have read a part of the request.
     func build<R: Request>(
-        _ request: R, at servers: Servers, opensBody: Bool = true
+        _ request: R, at servers: Servers, opensBody: Bool = true, after reading: RequestReading? = nil
     ) throws(RequestError) -> BuiltRequest {
         if let custom = request.prebuiltRequest { return try build(custom, as: request, opensBody: opensBody) }
         let method = request.method
-        let joined = try servers.join(request.path, of: request)
+        let joined = if let reading { reading.joined } else { try servers.join(request.path, of: request) }
         var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)
         try describe(request, method: method, in: &built)
         let body = request.body
         let contentType = try fill(
             &built, body: body, arguments: request.arguments, encoding: request.argumentEncoding, method: method)
-        var own = request.headers
+        var own = reading?.headers ?? request.headers
         if !own.isEmpty { built.ownsContentType = own.contains("Content-Type") }
         if let key = request.idempotencyKey, !own.contains(Self.idempotencyKey) {
             own.append(Self.idempotencyKey, key.make())

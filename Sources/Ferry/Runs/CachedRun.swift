@@ -2,12 +2,11 @@ import FerryTransport
 
 /// A run that a task awaits and that uses the cache or shares a transfer. A hit in memory stays on the caller's thread.
 ///
-/// It is not generic and does not contain the request, because with a generic type each hit would look up metadata.
-struct CachedRun: Sendable {
+/// It is not generic and does not contain the request, because with a generic type each hit would look up metadata. It
+/// is on the heap: as a value it would be in the frame of each function on the way, and in each of the waiting tasks.
+final class CachedRun: Sendable {
     private let servers: Servers
-    private var stage: CacheStage
-    /// Memory was searched just now, and had nothing.
-    private var isAbsent = false
+    private let stage: CacheStage
     /// Why the request cannot be sent.
     private let refusal: RequestError?
     private let watch: RunWatch?
@@ -19,21 +18,49 @@ struct CachedRun: Sendable {
     private var core: AgentCore { stage.core }
     private var url: String { stage.url }
 
+    /// What the first look into memory has shown.
+    private struct Findings: Sendable {
+        /// Memory had nothing.
+        var isAbsent = false
+        /// It had a response that does not pass validation, and the network may be used.
+        var isRejected = false
+        /// The task was cancelled before.
+        var isCancelled = false
+    }
+
+    // Whatever has the type of the value is in functions without `await`: in this one, each such variable would be
+    // allocated from the task's memory.
     @inline(never)
     nonisolated(nonsending) static func send<R: Request>(
         _ request: R, _ mode: CacheMode, in group: GroupRun? = nil, by core: AgentCore,
         cached: (@Sendable (Reply<R.Value>) -> Void)? = nil
     ) async throws(RequestError) -> Reply<R.Value> {
-        var run = CachedRun(request, mode, in: group, by: core)
-        if cached == nil, isOnNoActor(), let reply = try run.replyFromMemory(request) { return reply }
-        if cached == nil, let begun = run.beginValidation(of: request) {
-            let answer = await begun.run.answer(by: core)
-            if isOnNoActor(), let reply = try run.renewedReply(request, begun, by: answer) { return reply }
-            return try await run.end(request, begun, after: answer)
+        let run = CachedRun(request, mode, in: group, by: core)
+        var findings = Findings()
+        if cached == nil {
+            findings.isCancelled = isTaskCancelled()
+            if isOnNoActor(), let hit = run.hit(for: request, &findings) {
+                do throws(RequestError) {
+                    return try run.reply(request, from: hit, &findings)
+                } catch {
+                    if !findings.isRejected { throw error }
+                }
+            }
+            if !findings.isRejected, let begun = run.beginValidation(of: request, findings) {
+                let answer = await begun.run.answer(by: core)
+                guard isOnNoActor(), let renewed = run.renewed(begun, by: answer) else {
+                    return try await run.end(request, begun, after: answer)
+                }
+                return try run.reply(request, from: renewed, &findings)
+            }
         }
-        return try await run.send(request, since: .now, cached: cached)
+        return try await run.send(request, since: .now, findings, cached: cached)
     }
 
+    // In the function above, the closure would be allocated from the task's memory.
+    private static func isTaskCancelled() -> Bool { withUnsafeCurrentTask { $0?.isCancelled ?? false } }
+
+    @inline(never)
     private init<R: Request>(_ request: R, _ mode: CacheMode, in group: GroupRun?, by core: AgentCore) {
         self.group = group
         servers = core.builder.servers
@@ -48,24 +75,25 @@ struct CachedRun: Sendable {
         began = watch.map { _ in .now }
     }
 
-    /// The reply, if memory has a fresh response that passes validation.
-    @inline(__always)
-    private mutating func replyFromMemory<R: Request>(_ request: R) throws(RequestError) -> Reply<R.Value>? {
+    /// A fresh response in memory, which still has to pass validation.
+    @inline(never)
+    private func hit<R: Request>(for request: R, _ findings: inout Findings) -> Answer? {
         // A group that has ended gives its reason on the slow path, and a group with callbacks has its queues there.
         if let group, group.queues != nil || group.refusal() != nil { return nil }
-        guard !withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }),
-            let hit = stage.recall(for: request, isAbsent: &isAbsent), !core.isClosed
+        guard !findings.isCancelled,
+            let hit = stage.recall(for: request, isAbsent: &findings.isAbsent), !core.isClosed
         else { return nil }
-        return try reply(request, from: hit)
+        return hit
     }
 
     /// The reply, if the cache has one that is fresh and passes the checks; otherwise `found` is what it has. It needs
     /// no record of the request and no queue.
-    private mutating func replyFromDisk<R: Request>(
-        _ request: R, _ control: RunControl, since start: ContinuousClock.Instant, found: inout CacheStage.Found?
+    private func replyFromDisk<R: Request>(
+        _ request: R, _ control: RunControl, since start: ContinuousClock.Instant, _ findings: inout Findings,
+        found: inout CacheStage.Found?
     ) async throws(RequestError) -> Reply<R.Value>? {
-        guard group?.queues == nil, stage.mode.reads, let plan = stage.plan else { return nil }
-        let (stage, isAbsent) = (stage, isAbsent)
+        guard group?.queues == nil, !findings.isRejected, stage.mode.reads, let plan = stage.plan else { return nil }
+        let isAbsent = findings.isAbsent
         let end = Call.end(of: request, from: start, in: group, by: core)
         found = await withTaskCancellationHandler {
             // A cancelled task gets no hit either.
@@ -75,30 +103,43 @@ struct CachedRun: Sendable {
             control.end(.cancelled)
         }
         guard case .fresh(let stored, let trace) = found?.verdict else { return nil }
-        if let reply = try reply(request, from: Answer(stored, trace, plan)) { return reply }
+        do throws(RequestError) {
+            return try reply(request, from: Answer(stored, trace, plan), &findings)
+        } catch {
+            if !findings.isRejected { throw error }
+        }
         // The response did not pass validation, and is not looked up again.
         found = nil
         return nil
     }
 
-    /// The reply of a hit; `nil` if it does not pass validation and the network is used. It is thrown and returned
-    /// without a wrapper, because most runs of a cache end here.
-    @inline(__always)
-    private mutating func reply<R: Request>(_ request: R, from hit: Answer) throws(RequestError) -> Reply<R.Value>? {
+    /// The reply of a hit or of a validation. If it does not pass validation and the network is used, it notes so and
+    /// throws an error that nobody sees. It is returned without a wrapper, because most runs of a cache end here.
+    @inline(never)
+    private func reply<R: Request>(
+        _ request: R, from hit: Answer, _ findings: inout Findings
+    ) throws(RequestError) -> Reply<R.Value> {
         var times = ProcessingTimes(isMeasured: watch != nil)
         times.begin()
         do throws(RequestError) {
             let reply = try core.builder.validated(request, hit, url: url, &times)
             RunEnd.succeeded(request, reply, hit, watch, by: core, &times)
-            RunEnd.deliver(watch, RunOutcome(reply.response), metrics(hit, times)) {
+            if let watch {
+                RunEnd.deliver(watch, RunOutcome(reply.response), metrics(hit, times)) {
+                    request.willDeliver(.success(reply))
+                }
+            } else {
                 request.willDeliver(.success(reply))
             }
             return reply
         } catch {
-            // If the network may be used, use it.
-            if case .again = stage.next(after: hit, nil, of: request) { return nil }
-            RunEnd.failed(request, error, hit, url: url, watch, by: core, &times)
-            RunEnd.deliver(watch, RunOutcome(error), metrics(hit, times)) { request.willDeliver(error) }
+            var stage = stage
+            if case .again = stage.next(after: hit, nil, of: request) {
+                findings.isRejected = true
+            } else {
+                RunEnd.failed(request, error, hit, url: url, watch, by: core, &times)
+                RunEnd.deliver(watch, RunOutcome(error), metrics(hit, times)) { request.willDeliver(error) }
+            }
             throw error
         }
     }
@@ -116,64 +157,67 @@ struct CachedRun: Sendable {
     }
 
     /// Sends a validation of the response in memory; `nil` if one plain transfer is not enough.
-    private func beginValidation<R: Request>(of request: R) -> Begun? {
+    @inline(never)
+    private func beginValidation<R: Request>(of request: R, _ findings: Findings) -> Begun? {
         guard group == nil, refusal == nil, let http = stage.http,
             let validation = PlainValidation(of: request, http, by: core),
-            let run = validation.start(request, at: servers, watch, by: core)
+            let run = validation.start(request, at: servers, isCancelled: findings.isCancelled, watch, by: core)
         else { return nil }
         return Begun(validation: validation, run: run)
     }
 
-    /// The reply, if the server has confirmed the response in memory and changed only its dates.
-    @inline(__always)
-    private mutating func renewedReply<R: Request>(
-        _ request: R, _ begun: Begun, by answer: Answer
-    ) throws(RequestError) -> Reply<R.Value>? {
+    /// The stored response, if the server has confirmed it and changed only its dates.
+    @inline(never)
+    private func renewed(_ begun: Begun, by answer: Answer) -> Answer? {
         guard case .result(let result) = answer, let renewed = begun.validation.renewed(by: answer, core) else {
             return nil
         }
         core.settled(begun.run)
         watch?.received(result)
-        return try reply(request, from: renewed)
+        return renewed
     }
 
     /// Ends the run after any other answer: an exchange handles redirects, retries and failures. Not on the caller's
     /// actor.
     @concurrent
-    private mutating func end<R: Request>(
+    private func end<R: Request>(
         _ request: R, _ begun: Begun, after answer: Answer
     ) async throws(RequestError) -> Reply<R.Value> {
-        if let reply = try renewedReply(request, begun, by: answer) { return reply }
+        var findings = Findings()
+        if let renewed = renewed(begun, by: answer) { return try reply(request, from: renewed, &findings) }
         let control = begun.run.control(by: core)
         core.enter(control, from: begun.run)
         defer { core.leave(control) }
         var start: ContinuousClock.Instant?
         if case .result(let result) = answer { start = .now - .microseconds(result.metrics.total) }
-        return try await goOn(request, control, since: start, refusal: nil, nil, begun: (begun, answer), cached: nil)
+        return try await goOn(
+            request, control, since: start, refusal: nil, findings, nil, begun: (begun, answer), cached: nil)
     }
 
     /// The complete path. Not on the caller's actor.
     @concurrent
-    private mutating func send<R: Request>(
-        _ request: R, since start: ContinuousClock.Instant, cached: (@Sendable (Reply<R.Value>) -> Void)?
+    private func send<R: Request>(
+        _ request: R, since start: ContinuousClock.Instant, _ findings: Findings,
+        cached: (@Sendable (Reply<R.Value>) -> Void)?
     ) async throws(RequestError) -> Reply<R.Value> {
         let control = RunControl(
             tag: request.tag, of: core, in: group, inherits: group != nil && request.inheritsPriority)
         let refusal = refusal ?? group?.refusal(url: url) ?? core.admit(control, url: url)
         defer { core.leave(control) }
         var found: CacheStage.Found?
+        var findings = findings
         if refusal == nil, cached == nil,
-            let reply = try await replyFromDisk(request, control, since: start, found: &found)
+            let reply = try await replyFromDisk(request, control, since: start, &findings, found: &found)
         {
             return reply
         }
-        return try await goOn(request, control, since: start, refusal: refusal, found, cached: cached)
+        return try await goOn(request, control, since: start, refusal: refusal, findings, found, cached: cached)
     }
 
     /// The path after the first cache lookup, or without one.
     private func goOn<R: Request>(
         _ request: R, _ control: RunControl, since start: ContinuousClock.Instant?, refusal: RequestError?,
-        _ found: CacheStage.Found?, begun: (Begun, Answer)? = nil,
+        _ findings: Findings, _ found: CacheStage.Found?, begun: (Begun, Answer)? = nil,
         cached: (@Sendable (Reply<R.Value>) -> Void)?
     ) async throws(RequestError) -> Reply<R.Value> {
         var call = Call(
@@ -181,16 +225,16 @@ struct CachedRun: Sendable {
             since: start, by: core)
         if let begun { call.http = begun.0.validation.plan }
         let (answer, made) = await withTaskCancellationHandler { [call] in
-            await self.answer(request, call, control, refusal: refusal, found, begun, cached: cached)
+            await self.answer(request, call, control, refusal: refusal, findings, found, begun, cached: cached)
         } onCancel: {
             control.end(.cancelled)
         }
-        let times = await onQueue(group?.queues?.processing) {
+        let times = await onQueue(group?.queues?.processing) { [self] in
             var times = made.times
             RunEnd.process(request, made.reply, answer, url: url, watch, by: core, &times)
             return times
         }
-        await onQueue(group?.queues?.callback) {
+        await onQueue(group?.queues?.callback) { [self] in
             RunEnd.deliver(watch, RunOutcome(made.reply), metrics(answer, times)) { request.willDeliver(made.reply) }
         }
         return try made.reply.get()
@@ -198,8 +242,8 @@ struct CachedRun: Sendable {
 
     /// Repeats until a response passes validation, or there is no other.
     private func answer<R: Request>(
-        _ request: R, _ call: Call, _ control: RunControl, refusal: RequestError?, _ found: CacheStage.Found?,
-        _ begun: (Begun, Answer)?, cached: (@Sendable (Reply<R.Value>) -> Void)?
+        _ request: R, _ call: Call, _ control: RunControl, refusal: RequestError?, _ findings: Findings,
+        _ found: CacheStage.Found?, _ begun: (Begun, Answer)?, cached: (@Sendable (Reply<R.Value>) -> Void)?
     ) async -> (Answer, Made<R.Value>) {
         if let refusal { return (.refused(refusal), made(request, .refused(refusal))) }
         if let cached, let found = await stage.first(call, control),
@@ -207,7 +251,7 @@ struct CachedRun: Sendable {
         {
             cached(reply)
         }
-        var (stage, found, begun) = (stage, found, begun)
+        var (stage, found, begun) = (findings.isRejected ? stage.afterRejection : stage, found, begun)
         while true {
             let answer: Answer
             if let (begun, first) = begun.take() {

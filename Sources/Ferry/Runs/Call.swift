@@ -169,9 +169,10 @@ extension RequestBuilder {
 }
 
 extension RunInfo {
-    init<R: Request>(_ request: R, url: String, number: UInt64, in group: GroupRun?) {
+    init<R: Request>(_ request: R, method: String? = nil, url: String, number: UInt64, in group: GroupRun?) {
         self.init(
-            id: number, method: request.prebuiltRequest?.method ?? request.method, url: url, tag: request.tag,
+            id: number, method: method.map { HTTPMethod($0) } ?? request.prebuiltRequest?.method ?? request.method,
+            url: url, tag: request.tag,
             userInfo: request.userInfo, group: group?.number)
     }
 }

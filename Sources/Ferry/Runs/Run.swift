@@ -281,7 +281,8 @@ extension AwaitedRun {
             ? RunControl(tag: request.tag, of: core, in: group, inherits: group != nil && request.inheritsPriority)
             : nil
         let run = AwaitedRun(
-            url: url, tag: request.tag, watch: RunWatch.begin(request, url: url, in: group, by: core),
+            url: url, tag: request.tag,
+            watch: RunWatch.begin(request, method: built.transfer.method, url: url, in: group, by: core),
             control: control, servers: servers, snapshot: RequestSnapshot(built), reader: reader)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: progress.queue, progress.report) }
         if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {

@@ -76,12 +76,12 @@ enum RunEnd {
     /// Delivers the result, between the notifications of the observers.
     @inline(__always)
     static func deliver(
-        _ watch: RunWatch?, _ outcome: @autoclosure () -> RunOutcome, _ metrics: @autoclosure () -> RequestMetrics,
-        _ delivery: () -> Void
+        _ watch: RunWatch?, _ outcome: @autoclosure () -> RunOutcome, totals: @autoclosure () -> RunTotals? = nil,
+        _ metrics: @autoclosure () -> RequestMetrics, _ delivery: () -> Void
     ) {
         guard let watch else { return delivery() }
         let outcome = outcome()
-        watch.willStop(outcome, metrics())
+        watch.willStop(outcome, totals(), metrics())
         delivery()
         watch.didStop(outcome)
     }
@@ -102,17 +102,27 @@ enum RunEnd {
     static func conclude<R: Request>(
         _ request: R, _ answer: Answer, url: String, _ watch: RunWatch?, by core: AgentCore
     ) throws(RequestError) -> Reply<R.Value> {
-        var times = ProcessingTimes(isMeasured: watch != nil)
+        var times = ProcessingTimes(isMeasured: watch.map { !$0.isOnlyTraced } ?? false)
         do throws(RequestError) {
             let reply = try process(request, answer, url: url, watch, by: core, &times)
-            deliver(watch, RunOutcome(reply.response), RequestMetrics(answer, times)) {
+            deliver(watch, RunOutcome(reply.response), totals: RunTotals(answer), RequestMetrics(answer, times)) {
                 request.willDeliver(.success(reply))
             }
             return reply
         } catch {
-            deliver(watch, RunOutcome(error), RequestMetrics(answer, times)) { request.willDeliver(error) }
+            deliver(watch, RunOutcome(error), totals: RunTotals(answer), RequestMetrics(answer, times)) {
+                request.willDeliver(error)
+            }
             throw error
         }
+    }
+}
+
+extension RunTotals {
+    /// Those of a run with one transfer; `nil` for any other.
+    init?(_ answer: Answer) {
+        guard case .result(let result) = answer else { return nil }
+        (total, attempts) = (.microseconds(Int64(result.metrics.total)), result.attempts)
     }
 }
 

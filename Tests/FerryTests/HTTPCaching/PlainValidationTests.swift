@@ -150,6 +150,47 @@ private final class Interruption: Sendable {
         await agent.shutdown()
     }
 
+    /// A member may return another value each time. The lookup and the transfer use the same one.
+    @Test func aValidationReadsPathAndHeadersOnce() async throws {
+        let stub = StubTransport { request in
+            let isFirst = request.headers["If-None-Match"] == nil
+            return .response(status: isFirst ? 200 : 304, headers: dated(), body: isFirst ? "answer" : "")
+        }
+        let (agent, request) = (bench.agent(stub), Counting())
+        _ = try await agent.send(request)
+        bench.advance(by: .seconds(61))
+        let before = request.reads.counts
+        let reply = try await agent.send(request)
+        #expect(reply.value == "answer" && reply.cacheStatus?.forwardStatus == 304)
+        #expect(request.reads.counts == [before[0] + 1, before[1] + 1])
+        #expect(stub.requests.last?.headers["X-Number"] == String(request.reads.counts[1]))
+        await agent.shutdown()
+    }
+
+    /// Counts how often its members are read.
+    private struct Counting: Request {
+        final class Reads: Sendable {
+            private let both = Mutex([0, 0])
+            var counts: [Int] { both.withLock { $0 } }
+
+            func next(_ index: Int) -> Int {
+                both.withLock { counts in
+                    counts[index] += 1
+                    return counts[index]
+                }
+            }
+        }
+
+        typealias Value = String
+        let reads = Reads()
+        var path: String {
+            _ = reads.next(0)
+            return "/counted"
+        }
+        var headers: Headers { ["X-Number": String(reads.next(1))] }
+        var cachePolicy: CachePolicy { .http() }
+    }
+
     private func key(of request: Kept, by agent: NetworkAgent) throws -> CacheKey {
         let (cache, terms) = (try #require(agent.core.cache), try #require(request.cachePolicy.http))
         let target = try agent.core.httpTarget(of: request, terms, at: agent.core.builder.servers, in: cache)

@@ -50,6 +50,20 @@ import Testing
         #expect(try Renewal(of: old, by: result(304, [("Date", Self.later), ("Expires", "0")])) == nil)
     }
 
+    @Test func theSame304AgainNeedsNoComparison() throws {
+        let (old, new) = (try stored(), try result(304, [("Date", Self.usual), ("ETag", "\"a\"")]))
+        let renewal = try #require(Renewal(of: old, by: new))
+        let confirmation = try #require(Confirmation(renewal, by: new))
+        let again = try result(304, [("Date", Self.usual), ("ETag", "\"a\"")])
+        #expect(confirmation.renewal(by: again)?.date == renewal.date)
+        for other in [[("Date", Self.usual), ("ETag", "\"b\"")], [("Date", Self.later), ("ETag", "\"a\"")], []] {
+            #expect(confirmation.renewal(by: try result(304, other)) == nil)
+        }
+        // A change is no confirmation.
+        let later = try result(304, [("Date", Self.later)])
+        #expect(Confirmation(try #require(Renewal(of: old, by: later)), by: later) == nil)
+    }
+
     @Test func otherChangesAreMadeFieldByField() throws {
         for more in [[("X-A", "2")], [("Cache-Control", "no-cache=\"x-a\"")], [("Cache-Control", "private=\"x-a\"")]] {
             let old = try stored(more)
