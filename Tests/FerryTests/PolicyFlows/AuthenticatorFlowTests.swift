@@ -76,7 +76,8 @@ import Testing
         } _: { server, agent in
             let tokens = TokenServer(on: server, firstRefusalWaitsFor: late)
             let first = Task { await agent.result(Get("/data")) }
-            // The server has received it before its handler runs: the next request could overtake it there.
+            // The server counts it before its handler runs: the next request could overtake it there.
+            try await server.waitForRequests(1)
             #expect(await eventually { late.arrived == 1 })
             #expect(try await agent.send(Get("/data")).attempts == 2)
             late.open()
@@ -117,7 +118,8 @@ import Testing
             let tokens = TokenServer(on: server, firstRefusalWaitsFor: late)
             tokens.refuseTokens(with: 500)
             let first = Task { await agent.result(Get("/data")) }
-            // The server has received it before its handler runs: the next request could overtake it there.
+            // The server counts it before its handler runs: the next request could overtake it there.
+            try await server.waitForRequests(1)
             #expect(await eventually { late.arrived == 1 })
             #expect(await agent.result(Get("/data")).error?.code == .invalidStatusCode(401))
             #expect(tokens.count("/token") == 1)
