@@ -47,12 +47,12 @@ struct Case: Sendable {
     /// One connection for each concurrent request, all of them busy.
     private static let atWork = [
         Case(
-            name: "work12@1000", path: "/hello", length: 12, concurrency: 1000, total: 80_000,
-            rivals: Rival.native + [.bench, .wrk, .reqwest], seconds: 11, secondsOfSystemCalls: 0, connections: 1000,
+            name: "work12@1000", path: "/hello", length: 12, concurrency: 1000, total: 70_000,
+            rivals: Rival.native + [.bench, .wrk, .reqwest], seconds: 10, secondsOfSystemCalls: 0, connections: 1000,
             opensFirst: true),
         Case(
-            name: "work12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 150_000,
-            rivals: Rival.native, seconds: 14, secondsOfSystemCalls: 0, connections: 10_000, opensFirst: true),
+            name: "work12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 130_000,
+            rivals: Rival.native, seconds: 13, secondsOfSystemCalls: 0, connections: 10_000, opensFirst: true),
     ]
 
     private static let secure = [
@@ -61,8 +61,8 @@ struct Case: Sendable {
             rivals: [.bare, .coreNative, .awaitNative, .wrk], seconds: 4, secondsOfSystemCalls: 0, isSecure: true,
             opensFirst: true),
         Case(
-            name: "https12@1000", path: "/hello", length: 12, concurrency: 1000, total: 40_000,
-            rivals: [.coreNative, .awaitNative, .wrk], seconds: 9, secondsOfSystemCalls: 0, connections: 1000,
+            name: "https12@1000", path: "/hello", length: 12, concurrency: 1000, total: 120_000,
+            rivals: [.coreNative, .awaitNative, .wrk], seconds: 11, secondsOfSystemCalls: 0, connections: 1000,
             isSecure: true, opensFirst: true),
     ]
 
