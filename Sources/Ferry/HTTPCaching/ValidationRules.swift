@@ -152,9 +152,15 @@ final class Confirmation: Sendable {
     private let head: [UInt8]
     let date: HTTPDate
 
-    /// `nil` if the response changes something.
+    /// The largest head that is kept, in bytes.
+    private static let most = 1024
+
+    /// `nil` if the response changes something, or should not be kept: with a `Set-Cookie` it belongs to one user, and
+    /// usually differs each time.
     init?(_ renewal: Renewal, by response: TransferResult) {
-        guard renewal.changes.isEmpty else { return nil }
+        guard renewal.changes.isEmpty, response.head.count <= Self.most, Headers(response)["Set-Cookie"] == nil else {
+            return nil
+        }
         (head, date) = (Array(response.head), renewal.date)
     }
 

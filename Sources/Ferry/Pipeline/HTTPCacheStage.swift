@@ -109,7 +109,7 @@ struct HTTPCacheStage: Sendable {
         invalidationMark = cache.invalidationMark
         if !isAnswerable || sent.hasBody {
             forward = .method
-            return .send([])
+            return plan.mode.asksNetwork ? .send([]) : .refuse(CacheMiss(forward))
         }
         if isUnknown || plan.mode.way == .reload {
             forward = .bypass

@@ -157,9 +157,19 @@ extension RequestBuilder {
     /// Whether a policy allows retries, without a look at the whole policy.
     func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.maxAttempts > 1 } ?? retries }
 
-    /// Refuses a request of the mode `cacheOnly` to a stream or a download, which use no cache.
+    /// Refuses a request of the mode `cacheOnly` to a run that uses no cache, like a stream or a download.
     func checkMayUseNetwork<R: Request>(_ request: R, url: String) throws(RequestError) {
         if !request.cacheMode.asksNetwork { throw .notCached(.notConfigured, url: url) }
+    }
+
+    /// Builds a request of a run that uses no cache.
+    @inline(__always)
+    func networkRequest<R: Request>(
+        _ request: R, at servers: Servers, opensBody: Bool
+    ) throws(RequestError) -> BuiltRequest {
+        let built = try build(request, at: servers, opensBody: opensBody)
+        try checkMayUseNetwork(request, url: built.transfer.url)
+        return built
     }
 
     /// Reads the request. Its body is not opened.

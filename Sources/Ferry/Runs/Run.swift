@@ -267,7 +267,7 @@ extension AwaitedRun {
         let servers = core.builder.servers
         let needsExchange = Exchange.isNeeded(for: request, by: core)
         do throws(RequestError) {
-            built = try core.builder.build(request, at: servers, opensBody: !needsExchange)
+            built = try core.builder.networkRequest(request, at: servers, opensBody: !needsExchange)
         } catch {
             let run = AwaitedRun(
                 url: error.url, tag: request.tag,

@@ -93,6 +93,8 @@ import Testing
             #expect(await fault { try await agent.stream(request).status } == .notCached(.notConfigured))
             #expect(
                 await fault { try await agent.download(request, to: target) } == .notCached(.notConfigured))
+            #expect(
+                await fault { try await agent.send(request, uploadProgress: { _ in }) } == .notCached(.notConfigured))
             let started = await withCheckedContinuation { done in
                 agent.start(request) { done.resume(returning: $0.error?.code) }
             }
@@ -105,6 +107,22 @@ import Testing
             await agent.shutdown()
         }
         #expect(stub.requests.isEmpty)
+    }
+
+    @Test("A request that no stored response can answer is not sent with the mode cacheOnly", arguments: [true, false])
+    func cacheOnlyOfAnUnsafeRequest(hasBody: Bool) async throws {
+        let stub = counting()
+        let agent = bench.agent(stub)
+        var request = HTTPRequest(hasBody ? .get : .delete, "https://api.example/kept")
+        if hasBody { request.body = .string("body") }
+        request.cacheMode = .cacheOnly
+        for policy in [CachePolicy.http(), .timeToLive(.seconds(60))] {
+            request.cachePolicy = policy
+            let code = await agent.result(request).error?.code
+            #expect(code.map { .notCached ~= $0 } == true, "\(code as Any)")
+        }
+        #expect(stub.requests.isEmpty)
+        await agent.shutdown()
     }
 
     @Test(arguments: [true, false]) func anAnswerIsUsedUpToItsTimeAndNoLonger(memory: Bool) async throws {

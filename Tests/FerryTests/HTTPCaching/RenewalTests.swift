@@ -59,6 +59,11 @@ import Testing
         for other in [[("Date", Self.usual), ("ETag", "\"b\"")], [("Date", Self.later), ("ETag", "\"a\"")], []] {
             #expect(confirmation.renewal(by: try result(304, other)) == nil)
         }
+        // It belongs to a user, or is large.
+        for more in [("Set-Cookie", "s=1"), ("X-Large", String(repeating: "x", count: 1024))] {
+            let other = try result(304, [("Date", Self.usual), ("ETag", "\"a\""), more])
+            if let renewal = Renewal(of: old, by: other) { #expect(Confirmation(renewal, by: other) == nil) }
+        }
         // A change is no confirmation.
         let later = try result(304, [("Date", Self.later)])
         #expect(Confirmation(try #require(Renewal(of: old, by: later)), by: later) == nil)
