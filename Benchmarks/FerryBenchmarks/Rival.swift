@@ -53,7 +53,8 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     /// Programs that are measured if installed.
     static let programs: [Rival] = [.wrk, .go, .curlParallel, .bench, .h2load, .reqwest]
 
-    /// Load generators, which only take a time.
+    /// Load generators. wrk and h2load take only a time, so that opening the connections is part of their run; that of
+    /// `ferry bench`, which is compared with them, includes it, too.
     static let generators: [Rival] = [.wrk, .bench, .h2load]
 
     /// Those with Ferry's own HTTP/1.1 engine; Ferry's others use libcurl.

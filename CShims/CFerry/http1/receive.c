@@ -189,10 +189,9 @@ void ferry__exchange_readable(ferry__connection *c) {
     if (c->held)
       return;
     bool direct = is_direct(c, t);
-    /* Bytes read at once are paid for at once. */
-    size_t size = t->max_rate                    ? PACED
-                  : t->phase < FERRY_PHASE_BODY ? FIRST
-                                                 : FERRY__HTTP1_BUFFER;
+    size_t size = t->phase < FERRY_PHASE_BODY ? FIRST : FERRY__HTTP1_BUFFER;
+    if (t->max_rate)
+      size = PACED; /* bytes read at once are paid for at once */
     ssize_t n = direct ? read_direct(c, t)
                        : ferry__connection_read(c, buffer, size);
     if (n == -EAGAIN) {
