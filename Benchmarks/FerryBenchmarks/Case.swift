@@ -80,7 +80,7 @@ struct Case: Sendable {
         Case(
             name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 60_000,
             rivals: all + Rival.native + [
-                .dressed, .exported, .waves, .batch, .chain, .wrk, .go, .curlParallel, .bench, .reqwest,
+                .dressed, .waves, .batch, .chain, .wrk, .go, .curlParallel, .bench, .reqwest,
             ],
             seconds: 26, secondsOfSystemCalls: 20),
         Case(
@@ -129,7 +129,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
     case cache
     /// The same directory with a million entries: 4 GB of disk.
     case cacheMillion = "cache-million"
-    /// Server-sent events, and the trace context of a request.
+    /// Server-sent events, the trace context of a request, and the export of traces.
     case service
 
     /// Whether it is measured in every round. A million entries take too long for that, and what a service uses has
@@ -153,7 +153,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
         case .upload, .download, .files: 2
         case .cache: 15
         case .cacheMillion: 75
-        case .service: 2
+        case .service: 20
         }
     }
 

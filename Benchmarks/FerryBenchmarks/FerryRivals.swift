@@ -1,7 +1,6 @@
 internal import Dispatch
 internal import Ferry
 internal import FerryMeasurement
-internal import FerryOTLP
 internal import FerryTesting
 internal import Synchronization
 
@@ -22,47 +21,24 @@ enum FerryRivals {
         await measure(load, Dressed(path: load.path)) { _ in nil }
     }
 
-    /// Tasks on the global executor, whose runs are exported to a collector in another process.
-    static func exported(_ load: Load) async throws -> Measurement {
-        let collector = try ChildProcess([ownExecutable, "worker", "serve"])
-        defer { collector.stop() }
-        guard let endpoint = collector.readLine(), endpoint.hasPrefix("http") else {
-            throw BenchmarkError("the collector did not start")
-        }
-        var configuration = OTLPConfiguration(serviceName: "benchmark")
-        configuration.endpoint = endpoint
-        configuration.sampledFraction = 0.1
-        // More than the default: a service does not send 30,000 requests per second through one processor.
-        configuration.maxQueuedRuns = 1 << 16
-        let exporter = OTLPExporter(configuration)
-        let measurement = await measure(load, Get(path: load.path), observer: exporter) { _ in nil }
-        await exporter.shutdown()
-        guard exporter.statistics.exportedSpans > 0, exporter.statistics.failedExports == 0 else {
-            throw BenchmarkError("spans were not exported: \(exporter.statistics)")
-        }
-        return measurement
-    }
-
     /// Its request is byte for byte that of the core alone and of the bare client: neither sends `User-Agent` and
     /// `Accept-Encoding`, which cost about 0.7 µs.
     ///
     /// The server is in the configuration and the path in the request, as in applications.
-    private static func makeAgent(_ load: Load, _ observer: (any RequestObserver)? = nil) -> NetworkAgent {
+    private static func makeAgent(_ load: Load) -> NetworkAgent {
         var configuration = NetworkConfiguration(baseURL: load.origin, userAgent: nil, acceptedEncodings: [])
         configuration.limits.transfersPerHost = load.connections
         configuration.limits.maxConcurrentTransfers = max(1024, load.connections)
         if load.isSecure { configuration.tls.verification = .none }
-        if let observer { configuration.observers = [observer] }
         return NetworkAgent(configuration: configuration)
     }
 
     static func measure(
-        _ load: Load, _ request: some Request, observer: (any RequestObserver)? = nil,
-        on executor: (NetworkAgent) -> (any TaskExecutor)?
+        _ load: Load, _ request: some Request, on executor: (NetworkAgent) -> (any TaskExecutor)?
     ) async -> Measurement {
         var measurement = Measurement()
         let stopwatch = Stopwatch()
-        let agent = makeAgent(load, observer)
+        let agent = makeAgent(load)
         let executor = executor(agent)
         let tickets = Tickets(load.total)
         let senders = await withTaskGroup(of: SenderResult.self) { group in

@@ -79,7 +79,7 @@ enum HTTPCacheCase {
         let each = max(1, load.total / 64)
         var measurement = Measurement()
         let before = ProcessUsage.now
-        _ = try await cpu(agent, each: each, make)
+        _ = try await Turns.processTime(each: each) { _ = try await agent.send(make()) }
         let used = ProcessUsage.now - before
         measurement.extra["user_us"] = used.user / Double(64 * each)
         measurement.extra["system_us"] = used.system / Double(64 * each)
@@ -95,32 +95,13 @@ enum HTTPCacheCase {
         guard try await agent.send(Validated()).status == 200,
             try await agent.send(Validated()).cacheStatus?.forwardStatus == 304
         else { throw BenchmarkError("no validation") }
-        _ = (try await cpu(agent) { Plain() }, try await cpu(agent) { Validated() })
-        var plain: [Double] = []
-        var validated: [Double] = []
-        // Short rounds that take turns in being first: other programs disturb both alike.
-        for round in 0..<21 {
-            if round.isMultiple(of: 2) { plain.append(try await cpu(agent) { Plain() }) }
-            validated.append(try await cpu(agent) { Validated() })
-            if !round.isMultiple(of: 2) { plain.append(try await cpu(agent) { Plain() }) }
+        let turns = try await Turns(rounds: 101) {
+            try await Turns.processTime(each: 20) { _ = try await agent.send(Plain()) }
+        } _: {
+            try await Turns.processTime(each: 20) { _ = try await agent.send(Validated()) }
         }
         await agent.shutdown()
-        return [
-            "cpu_us_plain": ResultTable.median(plain) ?? .nan,
-            "cpu_us_validated": ResultTable.median(validated) ?? .nan,
-            "validated": ResultTable.median(zip(validated, plain).map { $0 / $1 }) ?? .nan,
-        ]
-    }
-
-    private static func cpu<R: Request>(
-        _ agent: NetworkAgent, each: Int = 100, _ make: @escaping @Sendable () -> R
-    ) async throws -> Double {
-        let before = ProcessUsage.now
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<64 { group.addTask { for _ in 0..<each { _ = try await agent.send(make()) } } }
-            try await group.waitForAll()
-        }
-        let used = ProcessUsage.now - before
-        return (used.user + used.system) / Double(64 * each)
+        let (plain, validated) = turns.medians
+        return ["cpu_us_plain": plain, "cpu_us_validated": validated, "validated": turns.ratio]
     }
 }

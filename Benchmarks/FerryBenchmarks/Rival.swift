@@ -8,8 +8,6 @@ enum Rival: String, Codable, CaseIterable, Sendable {
     case closures
     /// By `await`, with three header fields and four arguments.
     case dressed
-    /// By `await`, with an exporter that gets a tenth of the traces, and all durations.
-    case exported
     /// By `await`, with a schema.
     case schema
     /// By `await`, with a schema and values made by hand.
@@ -65,7 +63,7 @@ enum Rival: String, Codable, CaseIterable, Sendable {
 
     /// The environment of its worker process.
     var environment: [String: String] {
-        ["FERRY_ENGINE": Self.native.contains(self) || self == .exported ? "automatic" : "libcurl"]
+        ["FERRY_ENGINE": Self.native.contains(self) ? "automatic" : "libcurl"]
     }
 
     var title: String {
@@ -76,7 +74,6 @@ enum Rival: String, Codable, CaseIterable, Sendable {
         case .await: "Ferry, await"
         case .closures: "Ferry, closures"
         case .dressed: "Ferry, await, 3 fields and 4 arguments"
-        case .exported: "Ferry, await, exporting a tenth of the traces"
         case .schema: "Ferry, await, schema"
         case .convertible: "Ferry, await, schema, JSONConvertible"
         case .codable: "Ferry, await, schema, Codable"

@@ -1,15 +1,14 @@
 internal import Ferry
 internal import FerryMeasurement
+internal import FerryOTLP
 internal import FerryTesting
-internal import Glibc
 
-/// What a service uses besides requests: server-sent events, and the trace context of each request.
+/// What a service uses besides requests: server-sent events, the trace context of each request, and the export of traces.
 enum ServiceCase {
-    static func run() async throws -> Measurement {
+    static func run(_ server: String) async throws -> Measurement {
         var measurement = Measurement()
+        measurement.extra = try await trace(server).merging(export(server)) { first, _ in first }
         measurement.extra["events_per_second"] = try await events()
-        let trace = try await trace()
-        for (name, figure) in trace { measurement.extra[name] = figure }
         return measurement
     }
 
@@ -42,53 +41,59 @@ enum ServiceCase {
 
     // MARK: Trace context
 
-    /// The cost of a run with and without a context, in microseconds: the median of the differences of adjacent rounds.
-    /// All of a run is on the event loop's thread, and only its time counts, not the server's or that of threads that
-    /// sleep and wake.
-    private static func trace() async throws -> [String: Double] {
-        var plain: [Double] = []
-        var traced: [Double] = []
-        let server = try LoopbackServer()
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.engine = .automatic
-        let agent = NetworkAgent(configuration: configuration)
-        _ = try await cpu(agent)
-        for round in 0..<21 {
-            // Alternates which one is first.
-            if round.isMultiple(of: 2) { plain.append(try await cpu(agent)) }
-            traced.append(try await TraceContext.$current.withValue(TraceContext()) { try await cpu(agent) })
-            if !round.isMultiple(of: 2) { plain.append(try await cpu(agent)) }
+    /// The cost of a run with and without a context, in microseconds.
+    private static func trace(_ server: String) async throws -> [String: Double] {
+        let agent = makeAgent(server)
+        let loop = agent.taskExecutor
+        let request = Get(path: "/bytes/12")
+        let turns = try await Turns(rounds: 201) {
+            try await Turns.loopTime(each: 20, loop) { _ = try await agent.send(request) }
+        } _: {
+            try await TraceContext.$current.withValue(TraceContext()) {
+                try await Turns.loopTime(each: 20, loop) { _ = try await agent.send(request) }
+            }
         }
         await agent.shutdown()
-        let differences = zip(traced, plain).map { $0 - $1 }
-        return [
-            "cpu_us_untraced": ResultTable.median(plain) ?? .nan, "cpu_us_traced": ResultTable.median(traced) ?? .nan,
-            "trace_us": ResultTable.median(differences) ?? .nan,
-        ]
+        let (plain, traced) = turns.medians
+        return ["cpu_us_untraced": plain, "cpu_us_traced": traced, "trace_us": turns.difference]
     }
 
-    private static func cpu(_ agent: NetworkAgent) async throws -> Double {
-        let (atOnce, each) = (64, 100)
-        let loop = agent.taskExecutor
-        let request = HTTPRequest(.get, "/bytes/12")
-        return try await withTaskExecutorPreference(loop) {
-            let before = threadNanoseconds()
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                for _ in 0..<atOnce {
-                    group.addTask(executorPreference: loop) {
-                        for _ in 0..<each { _ = try await agent.send(request) }
-                    }
-                }
-                try await group.waitForAll()
-            }
-            return Double(threadNanoseconds() - before) / 1000 / Double(atOnce * each)
+    // MARK: Export
+
+    /// The cost of a run without an exporter, and with one that exports a tenth of the traces to a collector in another
+    /// process. The export is part of each round.
+    private static func export(_ server: String) async throws -> [String: Double] {
+        let collector = try ChildProcess([ownExecutable, "worker", "serve"])
+        defer { collector.stop() }
+        guard let endpoint = collector.readLine(), endpoint.hasPrefix("http") else {
+            throw BenchmarkError("the collector did not start")
         }
+        var configuration = OTLPConfiguration(serviceName: "benchmark")
+        configuration.endpoint = endpoint
+        configuration.sampledFraction = 0.1
+        // More than the default: a service does not send 30,000 requests per second through one processor.
+        configuration.maxQueuedRuns = 1 << 16
+        let exporter = OTLPExporter(configuration)
+        let (plain, exporting) = (makeAgent(server), makeAgent(server, exporter))
+        let request = Get(path: "/bytes/12")
+        let turns = try await Turns(rounds: 51) {
+            try await Turns.processTime(each: 100) { _ = try await plain.send(request) }
+        } _: {
+            try await Turns.processTime(each: 100, exporter.flush) { _ = try await exporting.send(request) }
+        }
+        await plain.shutdown()
+        await exporting.shutdown()
+        await exporter.shutdown()
+        guard exporter.statistics.exportedSpans > 0, exporter.statistics.failedExports == 0 else {
+            throw BenchmarkError("spans were not exported: \(exporter.statistics)")
+        }
+        let (alone, exported) = turns.medians
+        return ["cpu_us_alone": alone, "cpu_us_exported": exported, "exported": turns.ratio]
     }
 
-    /// CPU time of the calling thread.
-    private static func threadNanoseconds() -> Int {
-        var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-        return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    private static func makeAgent(_ server: String, _ observer: (any RequestObserver)? = nil) -> NetworkAgent {
+        var configuration = NetworkConfiguration(baseURL: server)
+        if let observer { configuration.observers = [observer] }
+        return NetworkAgent(configuration: configuration)
     }
 }
