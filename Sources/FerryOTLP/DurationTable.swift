@@ -72,12 +72,14 @@ final class DurationTable: Sendable {
             return record(duration, of: Series(run, outcome))
         }
         let isDone = state.withLock { state in
-            for recent in state.recent
-            where recent.status == status && recent.method == method && run.begins(with: recent.origin) {
-                state.counts[recent.place].add(duration, to: bucket)
-                return true
+            // By index: a loop over the elements would copy each of them.
+            let found = state.recent.indices.first {
+                state.recent[$0].status == status && state.recent[$0].method == method
+                    && run.begins(with: state.recent[$0].origin)
             }
-            return false
+            guard let found else { return false }
+            state.counts[state.recent[found].place].add(duration, to: bucket)
+            return true
         }
         if isDone { return }
         let series = Series(run, outcome)

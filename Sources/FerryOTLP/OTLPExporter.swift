@@ -46,7 +46,7 @@ public final class OTLPExporter: RequestObserver, RunTracer {
 
     // MARK: RunTracer
 
-    package func begin(_ run: RunInfo, below parent: TraceContext?) -> RunSpan {
+    package func begin(_ name: () -> String, below parent: TraceContext?) -> RunSpan {
         let context = parent?.child() ?? TraceContext.begin(sampling: configuration.sampledFraction)
         return RunSpan(
             context, below: parent?.spanID ?? 0, isRecorded: configuration.exportsTraces && context.isSampled)

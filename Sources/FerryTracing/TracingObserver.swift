@@ -26,9 +26,8 @@ public final class TracingObserver: RequestObserver, RunTracer {
 
     // MARK: RunTracer
 
-    package func begin(_ run: RunInfo, below parent: TraceContext?) -> RunSpan {
-        let name = run.tag ?? run.method?.rawValue ?? "run"
-        let spans = RunSpans(tracer.startSpan(name, context: context(below: parent), ofKind: .internal), tracer)
+    package func begin(_ name: () -> String, below parent: TraceContext?) -> RunSpan {
+        let spans = RunSpans(tracer.startSpan(name(), context: context(below: parent), ofKind: .internal), tracer)
         return RunSpan(TraceContext(), below: 0, isRecorded: true, numbering: spans)
     }
 

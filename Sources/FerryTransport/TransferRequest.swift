@@ -218,19 +218,25 @@ package struct HeaderBlock: Sendable, Equatable {
     package mutating func append(
         _ name: StaticString, count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Void
     ) {
-        // A snapshot of the request usually has the same array, so that it must be copied anyway: once, with the field.
-        let (old, length) = (bytes, name.utf8CodeUnitCount)
-        let start = old.count + 8 + length
-        bytes = [UInt8](unsafeUninitializedCapacity: start + count) { space, made in
-            let raw = UnsafeMutableRawBufferPointer(space)
-            old.withUnsafeBytes { raw.copyMemory(from: $0) }
-            raw.storeBytes(of: UInt32(clamping: length), toByteOffset: old.count, as: UInt32.self)
-            raw.storeBytes(of: UInt32(clamping: count), toByteOffset: old.count + 4, as: UInt32.self)
-            UnsafeMutableRawBufferPointer(rebasing: raw[(old.count + 8)...])
-                .copyMemory(from: UnsafeRawBufferPointer(start: name.utf8Start, count: length))
-            write(UnsafeMutableBufferPointer(rebasing: space[start...].prefix(count)))
-            made = start + count
+        let length = name.utf8CodeUnitCount
+        withUnsafeTemporaryAllocation(byteCount: 8 + length + count, alignment: 4) { field in
+            field.storeBytes(of: UInt32(clamping: length), as: UInt32.self)
+            field.storeBytes(of: UInt32(clamping: count), toByteOffset: 4, as: UInt32.self)
+            UnsafeMutableRawBufferPointer(rebasing: field[8...]).copyMemory(
+                from: UnsafeRawBufferPointer(start: name.utf8Start, count: length))
+            write(UnsafeMutableRawBufferPointer(rebasing: field[(8 + length)...]).assumingMemoryBound(to: UInt8.self))
+            append(UnsafeRawBufferPointer(field))
         }
+    }
+
+    /// A snapshot of the request usually has the same array, so that it must be copied anyway: once, with the field.
+    /// `[UInt8](unsafeUninitializedCapacity:)` would look up the type of its storage in the runtime's tables.
+    private mutating func append(_ field: UnsafeRawBufferPointer) {
+        var longer: [UInt8] = []
+        longer.reserveCapacity(bytes.count + field.count)
+        longer.append(contentsOf: bytes)
+        longer.append(contentsOf: field)
+        bytes = longer
     }
 
     private mutating func begin(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) {

@@ -56,9 +56,11 @@ final class GroupRun: Sendable {
         if core.observers.isEmpty && settings.observers.isEmpty && core.log == nil {
             watch = nil
         } else {
-            let info = RunInfo(
-                id: number, kind: body.kind, tag: settings.tag, userInfo: settings.userInfo, group: outer?.number)
-            watch = RunWatch(core.observers + settings.observers, core.log, info)
+            let number = number
+            watch = RunWatch(core.observers + settings.observers, core.log) {
+                RunInfo(
+                    id: number, kind: body.kind, tag: settings.tag, userInfo: settings.userInfo, group: outer?.number)
+            }
         }
         self.reporter = reporter
         tag = settings.tag

@@ -25,19 +25,22 @@ final class RunWatch: Sendable {
     /// [event loop] The closure that one call has passed for informational responses.
     typealias InformationalHandler = @Sendable (InformationalResponse) -> Void
 
+    /// `info` is made in its place: it is large, and a copy costs four reference counts.
+    @inline(__always)
     init(
-        _ observers: [any RequestObserver], _ log: RunLog?, _ info: consuming RunInfo, tracer: (any RunTracer)? = nil,
-        span: consuming RunSpan? = nil, sendsTrace: Bool = false, onInformational: InformationalHandler? = nil
+        _ observers: [any RequestObserver], _ log: RunLog?, tracer: (any RunTracer)? = nil,
+        span: consuming RunSpan? = nil, sendsTrace: Bool = false, onInformational: InformationalHandler? = nil,
+        _ info: () -> RunInfo
     ) {
         isOnlyTraced = observers.isEmpty && log == nil && onInformational == nil
         self.onInformational = onInformational
         self.observers = observers
         self.log = log
-        self.info = info
+        self.info = info()
         self.tracer = tracer
         self.sendsTrace = sendsTrace
-        hearsResponses = log != nil || span?.isRecorded == true
         self.span = span
+        hearsResponses = log != nil || span?.isRecorded == true
     }
 
     /// [caller's thread] A run of a request starts: notifies its observers. `nil` if there are none. A method that is
@@ -51,12 +54,17 @@ final class RunWatch: Sendable {
             return nil
         }
         let log = core.log.map { RunLog(sink: $0.sink, sensitiveHeaders: core.builder.sensitiveHeaders(of: request)) }
-        let info = RunInfo(request, method: method, url: url, number: number ?? core.nextNumber, in: group)
+        let (tag, method) = (request.tag, RunInfo.method(of: request, method))
         let tracer = core.tracer
-        let span = tracer?.begin(info, below: TraceContext.current)
         let watch = RunWatch(
-            own.isEmpty ? core.observers : core.observers + own, log, info, tracer: tracer, span: span,
-            sendsTrace: tracer != nil && request.propagatesTrace, onInformational: onInformational)
+            own.isEmpty ? core.observers : core.observers + own, log, tracer: tracer,
+            span: tracer?.begin({ tag ?? method.rawValue }, below: .current),
+            sendsTrace: tracer != nil && request.propagatesTrace, onInformational: onInformational
+        ) {
+            RunInfo(
+                id: number ?? core.nextNumber, method: method, url: url, tag: tag, userInfo: request.userInfo,
+                group: group?.number)
+        }
         watch.willStart()
         return watch
     }
@@ -235,7 +243,7 @@ final class RunLog: Sendable {
 /// such observer of the configuration gets all runs.
 package protocol RunTracer: RequestObserver {
     /// [caller's thread] Returns the span of a run that starts. `parent` is the current trace context.
-    func begin(_ run: RunInfo, below parent: TraceContext?) -> RunSpan
+    func begin(_ name: () -> String, below parent: TraceContext?) -> RunSpan
 
     /// [callback queue, or the caller's task with `await`] The run has ended, before its callbacks.
     func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ totals: RunTotals)

@@ -179,10 +179,14 @@ extension RequestBuilder {
 }
 
 extension RunInfo {
-    init<R: Request>(_ request: R, method: String? = nil, url: String, number: UInt64, in group: GroupRun?) {
+    init<R: Request>(_ request: R, url: String, number: UInt64, in group: GroupRun?) {
         self.init(
-            id: number, method: method.map { HTTPMethod($0) } ?? request.prebuiltRequest?.method ?? request.method,
-            url: url, tag: request.tag,
-            userInfo: request.userInfo, group: group?.number)
+            id: number, method: Self.method(of: request, nil), url: url, tag: request.tag, userInfo: request.userInfo,
+            group: group?.number)
+    }
+
+    /// A method that is known is not read again.
+    static func method<R: Request>(of request: R, _ known: String?) -> HTTPMethod {
+        known.map { HTTPMethod($0) } ?? request.prebuiltRequest?.method ?? request.method
     }
 }
