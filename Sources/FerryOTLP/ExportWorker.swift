@@ -15,7 +15,8 @@ final class ExportWorker: Sendable {
     private struct State {
         var runs: RecordedRuns
         var statistics = OTLPStatistics()
-        var isClosed = false
+        /// When the last exports must have ended; `nil` while it is open.
+        var end: ContinuousClock.Instant?
         /// Whether an export of spans was requested and has not started. The next one is the same for metrics.
         var isPending = false
         var areMetricsPending = false
@@ -49,7 +50,7 @@ final class ExportWorker: Sendable {
     // MARK: From outside, on any thread
 
     func record(_ run: RecordedRun) {
-        let isTime = state.withLock { !$0.isClosed && $0.runs.append(run) }
+        let isTime = state.withLock { $0.end == nil && $0.runs.append(run) }
         if isTime { exportSpansSoon() }
     }
 
@@ -82,9 +83,11 @@ final class ExportWorker: Sendable {
 
     private func resume(_ waiters: [CheckedContinuation<Void, Never>]) { for waiter in waiters { waiter.resume() } }
 
-    /// Accepts no more runs. The worker exports the rest and ends.
+    /// Accepts no more runs. The worker exports the rest within one deadline and ends.
     func close() {
-        state.withLock { $0.isClosed = true }
+        state.withLock { state in
+            if state.end == nil { state.end = .now + min(configuration.deadline, .seconds(1 << 31)) }
+        }
         jobs.finish()
     }
 
@@ -114,7 +117,13 @@ final class ExportWorker: Sendable {
             timer(every: configuration.spanInterval) { $0.exportSpansSoon() },
             timer(every: configuration.metricsInterval) { $0.exportMetricsSoon() },
         ]
+        var late: [CheckedContinuation<Void, Never>] = []
         for await job in stream {
+            // The last exports below are the same for all jobs that wait when it is closed.
+            if state.withLock({ $0.end != nil }) {
+                late += takeWaiters()
+                continue
+            }
             switch job {
             case .spans: await exportSpans()
             case .metrics: await exportMetrics()
@@ -129,6 +138,7 @@ final class ExportWorker: Sendable {
         for timer in timers { timer.cancel() }
         await exportSpans()
         await exportMetrics()
+        resume(late)
         // What could not be exported now is lost.
         state.withLock { $0.statistics.droppedRuns += UInt64($0.runs.drop()) }
         await agent.shutdown(grace: .zero)
@@ -184,6 +194,11 @@ final class ExportWorker: Sendable {
     private func send(_ body: RequestBody, to path: String) async -> OTLPAnswer? {
         var request = HTTPRequest(.post, path, headers: configuration.headers, body: body)
         request.deadline = configuration.deadline
+        if let end = state.withLock({ $0.end }) {
+            let rest = ContinuousClock.now.duration(to: end)
+            if rest <= .zero { return nil }
+            request.deadline = min(rest, configuration.deadline)
+        }
         // These are the statuses that OTLP allows to retry. Repeating an export does no harm.
         var policy = RetryPolicy.exponential(maxAttempts: 5)
         policy.statuses = [429, 502, 503, 504]

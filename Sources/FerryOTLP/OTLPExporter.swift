@@ -38,7 +38,8 @@ public final class OTLPExporter: RequestObserver, RunTracer {
     /// Exports what is queued, and returns when the collector has responded, or the deadline has passed.
     public func flush() async { await worker.flush() }
 
-    /// Exports what is queued, and ends the exporter, which then records nothing more. It may be called several times.
+    /// Exports what is queued, and ends the exporter, which then records nothing more. All of it takes at most the
+    /// deadline; what the collector has not accepted by then is dropped. It may be called several times.
     public func shutdown() async {
         worker.close()
         await task.value

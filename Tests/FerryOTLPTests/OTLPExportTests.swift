@@ -58,6 +58,20 @@ struct OTLPExportTests {
         await exporter.shutdown()
     }
 
+    /// Each export waited for the whole deadline: those that were queued, the one for the flush, and the last ones.
+    @Test func aShutdownWaitsForACollectorThatHangsForOneDeadlineInAll() async throws {
+        let server = try LoopbackServer()
+        server.script([.expectHead, .expectBody, .mark("export"), .keepOpen])
+        let exporter = exporter(server) { $0.deadline = .milliseconds(500) }
+        try await run(exporter)
+        async let flushed: Void = exporter.flush()
+        try await server.waitForMark("export")
+        await exporter.shutdown()
+        await flushed
+        // Nothing is exported when the time is over.
+        #expect(exporter.statistics.failedExports <= 2 && exporter.statistics.droppedRuns == 1)
+    }
+
     @Test(arguments: [#""1""#, "1"]) func whatItTakesInPartIsCounted(count: String) async throws {
         let answer = #"{"partialSuccess":{"rejectedSpans":\#(count),"errorMessage":"no"}}"#
         let collector = try Collector(answer: LoopbackResponse(json: answer))
@@ -112,7 +126,7 @@ struct OTLPExportTests {
     /// A run without an attempt is over.
     private func end(_ exporter: OTLPExporter) {
         let run = RunInfo(id: 1)
-        exporter.end(exporter.begin(run, below: nil), of: run, .finished(status: 200, isFromCache: false), RunTotals())
+        exporter.end(exporter.begin({ "GET" }, below: nil), of: run, .finished(status: 200, isFromCache: false), RunTotals())
     }
 
     @Test func aQueueThatIsStillHalfFullBehindAnExportIsExportedAgain() async throws {
