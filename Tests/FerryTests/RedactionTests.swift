@@ -12,6 +12,7 @@ import Testing
         ("http://h/@user/x", "http://h/@user/x"),
         ("http://h/x?", "http://h/x?"),
         ("http://h/x?a=1&&b", "http://h/x?a=***&&***"),
+        ("http://h/a;jsessionid=canary;v=1/b;c", "http://h/a;jsessionid=***;v=1/b;c"),
     ])
     func urlsLoseTheirSecrets(_ url: String, _ redacted: String) { #expect(Redaction.url(url) == redacted) }
 

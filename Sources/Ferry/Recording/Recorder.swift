@@ -9,25 +9,25 @@ import Synchronization
 ///
 /// Every exchange with a server is an entry, including redirects and retries. Responses of the cache or an interceptor
 /// are not recorded. Secrets are replaced by `***`: user and password of URLs; query arguments and header fields that
-/// are declared sensitive or whose name suggests it (`Authorization`, `Cookie`, `X-Api-Key`, `access_token`, …); and
-/// members of JSON bodies and forms (`password`, `client_secret`, `access_token`, …). Such a body is not recorded if it
-/// is cut off or still compressed. Other bodies are recorded as they are. The recording is kept in memory, up to
-/// ``maxEntries`` and ``maxTotalBytes``.
+/// are declared sensitive, here or for redirects, or whose name suggests it (`Authorization`, `Cookie`, `X-Api-Key`,
+/// `access_token`, …); and members of JSON bodies, lines of JSON, events with JSON, and forms (`password`,
+/// `client_secret`, `access_token`, …). Such a body is not recorded if it is invalid, cut off or still compressed.
+/// Other bodies are recorded as they are. The recording is kept in memory, up to ``maxEntries`` and ``maxTotalBytes``.
 public final class Recorder: Sendable {
     /// The maximum number of exchanges; later ones are not recorded. The default is 10,000.
     public let maxEntries: Int
     /// The maximum size of a recorded body in bytes; a larger body is not recorded. The default is 1 MiB.
     public let maxBodyBytes: Int
-    /// The maximum size of all recorded bodies together in bytes; bodies beyond it are not recorded. The default is 64
-    /// MiB.
+    /// The maximum size of the recording in bytes: URLs, header fields and bodies. A body beyond it is not recorded, and
+    /// then neither is an exchange. The default is 64 MiB.
     public let maxTotalBytes: Int
-    private let sensitiveNames: [String]
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     private struct State {
         var entries: [(number: UInt64, entry: HTTPArchive.Entry)] = []
         var number: UInt64 = 0
         var bytes = 0
+        var sensitiveNames: [String]
     }
 
     /// Creates a recorder. `sensitiveNames` are the names of header fields, arguments and members of bodies with secret
@@ -39,8 +39,18 @@ public final class Recorder: Sendable {
         self.maxEntries = max(maxEntries, 0)
         self.maxBodyBytes = max(maxBodyBytes, 0)
         self.maxTotalBytes = max(maxTotalBytes, 0)
-        self.sensitiveNames = sensitiveNames
+        state = Mutex(State(sensitiveNames: sensitiveNames))
     }
+
+    /// Adds names of header fields that a configuration or a request declares sensitive.
+    func declare(_ names: [String]) {
+        if names.isEmpty { return }
+        state.withLock { state in
+            for name in names where !state.sensitiveNames.contains(name) { state.sensitiveNames.append(name) }
+        }
+    }
+
+    private var sensitiveNames: [String] { state.withLock { $0.sensitiveNames } }
 
     /// The recording so far, in the order in which the requests were sent. Any thread.
     public var archive: HTTPArchive {
@@ -63,10 +73,12 @@ public final class Recorder: Sendable {
     func end(_ exchange: borrowing RecordedExchange, _ result: TransferResult) {
         if state.withLock({ $0.entries.count >= maxEntries }) { return }
         var entry = exchange.entry(result, by: self)
-        let bytes = entry.bodyBytes
+        let (bytes, headBytes) = (entry.bodyBytes, entry.headBytes)
         state.withLock { state in
-            guard state.entries.count < maxEntries else { return }
-            if bytes > maxTotalBytes - state.bytes { entry.dropBodies() } else { state.bytes += bytes }
+            let room = maxTotalBytes - state.bytes
+            guard state.entries.count < maxEntries, headBytes <= room else { return }
+            if bytes > room - headBytes { entry.dropBodies() } else { state.bytes += bytes }
+            state.bytes += headBytes
             state.entries.append((exchange.number, entry))
         }
     }
@@ -82,10 +94,11 @@ public final class Recorder: Sendable {
         }
     }
 
-    /// A redacted body as text, with its encoding.
+    /// A redacted body as text, with its encoding. No text if the body cannot be read to find its secrets.
     func shown(_ body: [UInt8]?, type: String) -> (text: String?, encoding: String?) {
-        guard let body else { return (nil, nil) }
-        let shown = SecretBodies.masked(body, type: type, declared: sensitiveNames)
+        guard let body, let shown = SecretBodies.masked(body, type: type, declared: sensitiveNames) else {
+            return (nil, nil)
+        }
         if let text = String(validating: shown, as: UTF8.self) { return (text, nil) }
         return (Data(shown).base64EncodedString(), "base64")
     }
@@ -97,19 +110,24 @@ public final class Recorder: Sendable {
         guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else {
             return (Redaction.url(url, isBroken: hasNoScheme), [])
         }
-        var query: [HTTPArchive.Pair] = []
-        var parts: [String] = []
-        for part in url[url.utf8.index(after: mark)...].split(separator: "&", omittingEmptySubsequences: false) {
+        var (query, text): ([HTTPArchive.Pair], String) = ([], "")
+        var rest = url[url.utf8.index(after: mark)...]
+        // Some servers separate arguments by semicolons.
+        repeat {
+            let part = rest.prefix { $0 != "&" && $0 != ";" }
+            let separator = rest.dropFirst(part.count).prefix(1)
+            rest = rest.dropFirst(part.count + 1)
             let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             let name = pair.first ?? ""
             // An authorization code arrives in a redirect (RFC 6749, 4.1.2).
             let isSecret =
                 Redaction.isSensitive(Self.decoded(name), declared: sensitiveNames) || Self.decoded(name) == "code"
             let value = isSecret ? Redaction.mark : pair.count > 1 ? pair[1] : ""
-            parts.append(pair.count > 1 ? "\(name)=\(value)" : name)
+            text += (pair.count > 1 ? "\(name)=\(value)" : name) + separator
             query.append(.init(name: Self.decoded(name), value: isSecret ? value : Self.decoded(value)))
-        }
-        return (Redaction.url(String(url[..<mark]), isBroken: hasNoScheme) + "?" + parts.joined(separator: "&"), query)
+            if separator.isEmpty { break }
+        } while true
+        return (Redaction.url(String(url[..<mark]), isBroken: hasNoScheme) + "?" + text, query)
     }
 
     static func decoded(_ text: String) -> String {
@@ -204,6 +222,7 @@ struct RecordedExchange: Sendable {
             content.comment = "not recorded: compressed"
         } else if result.succeeded, let body, UInt64(body.count) == result.bodyLength {
             (content.text, content.encoding) = recorder.shown(body, type: content.mimeType ?? "")
+            if content.text == nil { content.comment = "not recorded: not valid, so secrets could not be found" }
         } else if content.size > 0 {
             content.comment = result.succeeded ? "not recorded: too large, or written to a file" : "the exchange failed"
         }
@@ -220,6 +239,15 @@ struct RecordedExchange: Sendable {
 extension HTTPArchive.Entry {
     fileprivate var bodyBytes: Int {
         (request.postData?.text?.utf8.count ?? 0) + (response.content.text?.utf8.count ?? 0)
+    }
+
+    /// An estimate of the memory of everything but the bodies.
+    fileprivate var headBytes: Int {
+        func size(_ pairs: [HTTPArchive.Pair]) -> Int {
+            pairs.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 32 }
+        }
+        return 512 + request.url.utf8.count + size(request.headers) + size(request.queryString ?? [])
+            + size(response.headers)
     }
 
     fileprivate mutating func dropBodies() {

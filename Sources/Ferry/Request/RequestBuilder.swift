@@ -22,6 +22,7 @@ final class RequestBuilder: Sendable {
     let trust: [UInt8]
     private let liveServers: Mutex<Servers>
     let headers: CommonHeaders
+    private let recorder: Recorder?
     private let refusal: Refusal?
     private let timeouts: TransferRequest.Timeouts
     private let maxHeadBytes: UInt32
@@ -35,6 +36,8 @@ final class RequestBuilder: Sendable {
         addressPolicy = configuration.addressPolicy
         proxy = configuration.proxy.isNone ? nil : configuration.proxy
         sensitiveHeaders = configuration.declaredSecrets
+        recorder = configuration.recorder
+        recorder?.declare(sensitiveHeaders)
         userAgent = configuration.userAgent
         acceptedEncodings = configuration.acceptedEncodings
         clientCertificate = configuration.tls.clientCertificate.map { $0.identity }
@@ -213,6 +216,7 @@ final class RequestBuilder: Sendable {
         built.transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
         built.isIdempotent = request.isIdempotent
         built.transfer.isIdempotent = built.isIdempotent
+        if let recorder, let own = request.redirectPolicy { recorder.declare(own.sensitiveHeaders) }
         built.transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
         if let encodings = request.acceptedEncodings {
             built.transfer.acceptedEncodings = TransferEncodings(encodings)

@@ -121,7 +121,7 @@ import Testing
         #expect(answer.contains("3600") && answer.contains("1.5") && answer.contains("***"))
         let sent = try #require(archive.entries[1].request.postData?.text)
         #expect(sent.contains("kim") && sent.contains("Ann"))
-        #expect(archive.entries[2].request.postData?.text == "{broken")
+        #expect(archive.entries[2].request.postData?.text == nil)
         // A redacted secret matches any value when it is replayed.
         let base = try #require(archive.entries.first?.request.url.dropLast("/token".count))
         let agent = player(archive, base: String(base))
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test func bodiesAreKeptUpToABoundOfAllTogether() async throws {
-        let archive = try await recorded(Recorder(maxTotalBytes: 2_500)) { _, agent in
+        let archive = try await recorded(Recorder(maxTotalBytes: 7_000)) { _, agent in
             for _ in 0..<4 { try await agent.send(Get("/bytes/1000")) }
         }
         #expect(archive.entries.count == 4)
