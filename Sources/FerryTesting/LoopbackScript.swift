@@ -145,21 +145,31 @@ extension LoopbackScript.Step: Codable {
             return
         }
         let values = try decoder.container(keyedBy: Keys.self)
-        let times = try values.decodeIfPresent(Int.self, forKey: .times)
+        func number(_ key: Keys, in range: ClosedRange<Int>) throws -> Int? {
+            guard let number = try values.decodeIfPresent(Int.self, forKey: key) else { return nil }
+            if range.contains(number) { return number }
+            throw DecodingError.dataCorruptedError(
+                forKey: key, in: values,
+                debugDescription: "\(key.rawValue) is between \(range.lowerBound) and \(range.upperBound)")
+        }
+        let times = try number(.times, in: 0...Int(Int32.max))
         if let text = try values.decodeIfPresent(String.self, forKey: .send) {
             self = times.map { .repeating(text, times: $0) } ?? .send(text)
         } else if let text = try values.decodeIfPresent(String.self, forKey: .sendBase64) {
             guard let data = Data(base64Encoded: text) else { throw Self.unknown(decoder, "sendBase64 is not base64") }
             self = times.map { .repeatingBytes(Array(data), times: $0) } ?? .sendBytes(Array(data))
-        } else if let count = try values.decodeIfPresent(Int.self, forKey: .expectBytes) {
+        } else if let count = try number(.expectBytes, in: 0...Int.max) {
             self = .expectBytes(count)
-        } else if let count = try values.decodeIfPresent(Int.self, forKey: .pattern) {
+        } else if let count = try number(.pattern, in: 0...Int.max) {
             self = .pattern(bytes: count)
         } else if let text = try values.decodeIfPresent(String.self, forKey: .drip) {
             self = .drip(
-                text, interval: .milliseconds(try values.decode(Int.self, forKey: .interval)),
-                chunk: try values.decodeIfPresent(Int.self, forKey: .chunk) ?? 1)
-        } else if let milliseconds = try values.decodeIfPresent(Int.self, forKey: .pause) {
+                text,
+                interval: .milliseconds(
+                    try number(.interval, in: 0...Self.mostMilliseconds)
+                        ?? values.decode(Int.self, forKey: .interval)),
+                chunk: try number(.chunk, in: 1...Int.max) ?? 1)
+        } else if let milliseconds = try number(.pause, in: 0...Self.mostMilliseconds) {
             self = .pause(.milliseconds(milliseconds))
         } else if let name = try values.decodeIfPresent(String.self, forKey: .wait) {
             self = .wait(name)
@@ -168,6 +178,24 @@ extension LoopbackScript.Step: Codable {
         } else {
             throw Self.unknown(decoder, "a step is a name or an object with the step's name in it")
         }
+        try refuseOthers(decoder)
+    }
+
+    /// A day.
+    private static let mostMilliseconds = 86_400_000
+
+    /// A misspelled member, or a second step in the same object, would be no part of the test.
+    private func refuseOthers(_ decoder: any Decoder) throws {
+        let known: Set<String> =
+            switch self {
+            case .send, .repeating: ["send", "times"]
+            case .sendBytes, .repeatingBytes: ["sendBase64", "times"]
+            case .drip: ["drip", "interval", "chunk"]
+            default: []
+            }
+        let members = try decoder.container(keyedBy: MemberName.self).allKeys.map(\.stringValue)
+        let others = known.isEmpty ? Array(members.sorted().dropFirst()) : members.filter { !known.contains($0) }
+        if let other = others.min() { throw Self.unknown(decoder, "a step has no member \(other) here") }
     }
 
     private static func unknown(_ decoder: any Decoder, _ text: String) -> DecodingError {
@@ -258,6 +286,14 @@ extension LoopbackScript: Codable {
     }
 }
 
+/// Any member of an object.
+private struct MemberName: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+}
+
 extension LoopbackScript.Rule: Codable {
     private enum Keys: String, CodingKey {
         case path, connection, connections, uses, steps
@@ -266,22 +302,32 @@ extension LoopbackScript.Rule: Codable {
     /// Decodes a rule.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: Keys.self)
+        let names = try decoder.container(keyedBy: MemberName.self).allKeys.map(\.stringValue)
+        if let other = names.filter({ Keys(stringValue: $0) == nil }).min() {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: decoder.codingPath, debugDescription: "a rule has no member \(other)"))
+        }
+        func atLeastOne(_ number: Int, _ key: Keys) throws -> Int {
+            if number >= 1 { return number }
+            throw DecodingError.dataCorruptedError(
+                forKey: key, in: values, debugDescription: "\(key.rawValue) counts from 1")
+        }
         let place: Place
         if let path = try values.decodeIfPresent(String.self, forKey: .path) {
             place = .path(path)
         } else if let number = try values.decodeIfPresent(Int.self, forKey: .connection) {
-            place = .connections(number...number)
+            place = .connections(try atLeastOne(number, .connection)...number)
         } else if let ends = try values.decodeIfPresent([Int].self, forKey: .connections) {
             guard ends.count == 2, ends[0] <= ends[1] else {
                 throw DecodingError.dataCorruptedError(
                     forKey: .connections, in: values, debugDescription: "connections is [first, last]")
             }
-            place = .connections(ends[0]...ends[1])
+            place = .connections(try atLeastOne(ends[0], .connections)...ends[1])
         } else {
             place = .everyConnection
         }
         self.init(
-            place, uses: try values.decodeIfPresent(Int.self, forKey: .uses),
+            place, uses: try values.decodeIfPresent(Int.self, forKey: .uses).map { try atLeastOne($0, .uses) },
             try values.decode(LoopbackScript.self, forKey: .steps))
     }
 

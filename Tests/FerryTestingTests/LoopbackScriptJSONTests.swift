@@ -52,6 +52,14 @@ extension LoopbackTests {
             #"{}"#, #"{"scripts": [{"steps": ["jump"]}]}"#, #"{"scripts": [{"steps": [{"throw": 1}]}]}"#,
             #"{"scripts": [{"connections": [5, 3], "steps": []}]}"#, #"{"scripts": [{"path": "/"}]}"#, "not json",
             #"{"scripts": [{"steps": [{"sendBase64": "%"}]}]}"#,
+            #"{"scripts": [{"steps": [{"pause": -1}]}]}"#, #"{"scripts": [{"steps": [{"pause": 99999999999999}]}]}"#,
+            #"{"scripts": [{"steps": [{"pattern": -5}]}]}"#, #"{"scripts": [{"steps": [{"expectBytes": -1}]}]}"#,
+            #"{"scripts": [{"steps": [{"send": "a", "times": -1}]}]}"#,
+            #"{"scripts": [{"steps": [{"drip": "a", "interval": 1, "chunk": 0}]}]}"#,
+            #"{"scripts": [{"steps": [{"drip": "a"}]}]}"#, #"{"scripts": [{"steps": [{"send": "a", "pause": 5}]}]}"#,
+            #"{"scripts": [{"steps": [{"pause": 5, "wait": "x"}]}]}"#, #"{"scripts": [{"use": 1, "steps": []}]}"#,
+            #"{"scripts": [{"uses": 0, "steps": []}]}"#, #"{"scripts": [{"connection": 0, "steps": []}]}"#,
+            #"{"scripts": [{"connections": [0, 3], "steps": []}]}"#,
         ])
         func anythingElseIsRefused(text: String) {
             #expect(throws: LoopbackError.self) { try LoopbackScript.rules(json: Data(text.utf8)) }
