@@ -5,6 +5,14 @@ internal import Glibc
 enum EntryPoint {
     static func main() async {
         Console.openStreams()
+        for index in 1..<max(1, Int(CommandLine.argc)) {
+            // Swift would repair it, and the command would use another file, or send other bytes.
+            guard let argument = CommandLine.unsafeArgv[index], String(validatingCString: argument) == nil else {
+                continue
+            }
+            Console.error("ferry: argument \(index) is not valid UTF-8\n")
+            exit(ExitCode.usage.rawValue)
+        }
         exit(await Main.run(Array(CommandLine.arguments.dropFirst())).rawValue)
     }
 }

@@ -20,10 +20,11 @@ enum InputFile {
         }
     }
 
-    /// Whether it has a length and can be read again from its beginning; pipes and terminals cannot.
+    /// Whether it has a length and can be read again from its beginning; pipes and terminals cannot. Files below
+    /// `/proc` have a length of 0, whatever is in them.
     static func isRegular(_ path: String) -> Bool {
         var status = stat()
-        return path != "-" && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        return path != "-" && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_size > 0
     }
 
     /// The path of a readable file.

@@ -36,6 +36,39 @@ import Testing
         return try ChildProcess(["/bin/sh", "-c", script, program] + arguments, environment: environment).finish()
     }
 
+    /// A new file in its place would leave the device, the pipe or the link's target as it was.
+    @Test func aRecordingIsWrittenIntoTheFile() async throws {
+        try await withLoopbackServer { server in
+            let folder = FileManager.default.temporaryDirectory.appending(
+                path: "ferry-har-\(UInt64.random(in: 0 ... .max))")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let (target, link) = (folder.appending(path: "target"), folder.appending(path: "link"))
+            try Data("old".utf8).write(to: target)
+            try FileManager.default.createSymbolicLink(at: link, withDestinationURL: target)
+            let end = try run(#"exec "$0" "$@""#, "fetch", server.baseURL + "/hello", "--har", link.path)
+            #expect(end.code == 0)
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link.path) == target.path)
+            #expect(try String(decoding: Data(contentsOf: target), as: UTF8.self).contains("\"entries\""))
+            let full = try run(#"exec "$0" "$@" 2>&1"#, "fetch", server.baseURL + "/hello", "--har", "/dev/full")
+            #expect(full.code == 3 && full.output.contains("No space left on device"), "\(full)")
+        }
+    }
+
+    @Test func aFileThatSaysThatItIsEmptyIsSentWhole() async throws {
+        try await withLoopbackServer { server in
+            for line in [["-d", "@/proc/version"], ["-F", "f=@/proc/version"]] {
+                let end = try run(#"exec "$0" "$@""#, "fetch", server.baseURL + "/echo/body", line[0], line[1])
+                #expect(end.code == 0 && end.output.contains("Linux version"), "\(end)")
+            }
+        }
+    }
+
+    @Test func anArgumentThatIsNoTextIsAUsageError() throws {
+        let end = try run(#"exec "$0" fetch -d "$(printf 'a\377')" http://127.0.0.1:1/ 2>&1"#)
+        #expect(end.code == 1 && end.output == "ferry: argument 3 is not valid UTF-8\n", "\(end)")
+    }
+
     @Test func theBodyGoesOutAndNothingElse() async throws {
         try await withLoopbackServer { server in
             let outcome = try await fetch(server.baseURL + "/hello")

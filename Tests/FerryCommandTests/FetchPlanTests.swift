@@ -32,6 +32,8 @@ import Testing
 
     @Test(arguments: [
         [], ["http://h/", "http://i/"], ["http://h/", "-d", "a", "--form", "b=c"], ["http://h/", "--json-body", "{"],
+        ["http://h/", "--json-body", "[1,]"], ["http://h/", "--json-body", "01"], ["http://h/", "--json-body", "-"],
+        ["http://h/", "--json-body", "1e999"], ["http://h/", "--json-body", #""\ud800""#],
         ["http://h/", "--basic", "nocolon"], ["http://h/", "--basic", "a:b", "--bearer", "t"],
         ["http://h/", "--pin", "x"], ["http://h/", "--engine", "x"], ["http://h/", "--engine", ""],
         ["http://h/", "--repeat", "0"], ["http://h/", "--max-body", "-1"], ["http://h/", "-F", "noequals"],

@@ -153,6 +153,11 @@ struct FileBody: PulledBody {
         default: throw BodyFault(message: "\(path) is not a regular file")
         }
         let size = UInt64(clamping: status.st_size)
+        // Files below /proc say that they are empty.
+        var byte: UInt8 = 0
+        if size == 0, pread(descriptor, &byte, 1, 0) > 0 {
+            throw BodyFault(message: "\(path) has content, but no size; send it as a stream")
+        }
         let range = range ?? 0..<size
         if range.upperBound > size {
             throw BodyFault(message: "\(path) has \(size) bytes, but the range ends at \(range.upperBound)")

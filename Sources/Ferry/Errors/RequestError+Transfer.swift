@@ -1,4 +1,5 @@
 package import FerryTransport
+import Glibc
 
 extension RequestError {
     /// An error of the transport before anything was sent.
@@ -74,7 +75,10 @@ extension RequestError {
 
     /// libcurl's message, or Ferry's if libcurl has none.
     private static func words(_ failure: TransferFailure) -> String {
-        failure.message.isEmpty ? Code(failure).sentence : failure.message
+        if !failure.message.isEmpty { return failure.message }
+        let sentence = Code(failure).sentence
+        return Code(failure) == .fileIO && failure.errno != 0
+            ? "\(sentence): \(String(cString: strerror(failure.errno)))" : sentence
     }
 }
 

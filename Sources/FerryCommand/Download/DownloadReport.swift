@@ -1,5 +1,6 @@
 internal import Ferry
 internal import FerryMeasurement
+internal import Glibc
 
 /// The result of one download.
 struct DownloadReport: Sendable {
@@ -56,7 +57,13 @@ struct DownloadReport: Sendable {
             sha256 = nil
             attempts = error.attempts
             var fault = FetchVerdict.Fault(error, of: request)
-            if error.code == .fileIO { fault.line = "cannot write \(error.message)" }
+            if error.code == .fileIO {
+                // Errors of a write do not name the file.
+                let reason =
+                    error.message.hasPrefix("/") || error.errno == 0
+                    ? error.message : "\(name): \(String(cString: strerror(Int32(error.errno))))"
+                fault.line = "cannot write \(reason)"
+            }
             self.fault = fault
             exitCode =
                 switch error.code {

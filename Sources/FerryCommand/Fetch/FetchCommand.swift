@@ -51,9 +51,10 @@ enum FetchCommand: Subcommand {
         await agent.shutdown(grace: .zero)
         if let path = plan.archivePath, let archive = plan.configuration.recorder?.archive {
             do {
-                try archive.write(to: path)
+                // Into the file: a new one in its place would replace a pipe, a device or a link.
+                try OutputFile.write(String(decoding: archive.json(), as: UTF8.self), to: path)
             } catch {
-                say("ferry fetch: cannot write \(Main.oneLine(path))\n")
+                say("ferry fetch: \(Main.oneLine("\(error)"))\n")
                 if code == .success { code = .transferFailed }
             }
         }

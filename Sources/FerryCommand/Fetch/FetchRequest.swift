@@ -135,8 +135,10 @@ enum FetchBody {
 
     private static func jsonBytes(_ value: String) throws -> [UInt8] {
         let json = try content(value)
-        guard (try? JSONDecoder().decode(AnyJSON.self, from: Data(json))) != nil else {
-            throw UsageError("--json-body is not valid JSON")
+        do {
+            _ = try JSON(parsing: json)
+        } catch {
+            throw UsageError("--json-body is not valid JSON: \(error.reason), at byte \(error.offset)")
         }
         return json
     }
@@ -177,11 +179,6 @@ enum FetchBody {
         guard value.hasPrefix("@") else { return Array(value.utf8) }
         return try InputFile.bytes(at: String(value.dropFirst()))
     }
-}
-
-/// Any JSON: the decoder has parsed all of it before it creates the value.
-private struct AnyJSON: Decodable {
-    init(from decoder: any Decoder) {}
 }
 
 /// Standard input, piece by piece as it is requested.
