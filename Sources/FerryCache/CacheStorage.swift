@@ -52,11 +52,12 @@ public protocol CacheStorage: AnyObject, Sendable {
 
     /// Requests the lease for a key: only its holder, among all processes, fetches the missing response. Called only if
     /// there is a ``leaseTime``. `answer` receives `false` if another process holds the lease, and `true` otherwise,
-    /// also if that cannot be determined.
-    func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void)
+    /// also if that cannot be determined. `holder` is a different number for every lease of this process.
+    func lease(_ key: CacheKey, of holder: UInt64, _ answer: @escaping @Sendable (Bool) -> Void)
 
-    /// Ends a lease: the response was passed to `write`, or there is nothing to store. Others may fetch it now.
-    func endLease(_ key: CacheKey)
+    /// Ends a lease: the response was passed to `write`, or there is nothing to store. Others may fetch it now. If the
+    /// lease of this holder has expired, another one may have the lease now, also in this process, and keeps it.
+    func endLease(_ key: CacheKey, of holder: UInt64)
 
     /// Writes the accepted entries and frees all resources, then calls `done`. Afterwards every lookup is
     /// `unavailable`, and nothing is stored. May be called several times.
@@ -77,10 +78,10 @@ extension CacheStorage {
     public var leaseTime: Duration? { nil }
 
     /// Always grants the lease: everybody fetches what is missing.
-    public func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) { answer(true) }
+    public func lease(_ key: CacheKey, of holder: UInt64, _ answer: @escaping @Sendable (Bool) -> Void) { answer(true) }
 
     /// Does nothing.
-    public func endLease(_ key: CacheKey) {}
+    public func endLease(_ key: CacheKey, of holder: UInt64) {}
 }
 
 /// The result of a lookup in a storage.

@@ -50,18 +50,18 @@ public final class RedisCacheStorage: CacheStorage {
     public var leaseTime: Duration? { configuration.lease }
 
     /// Acquires a lease with a key of its own, which expires. If Redis does not reply, every process fetches.
-    public func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) {
+    public func lease(_ key: CacheKey, of holder: UInt64, _ answer: @escaping @Sendable (Bool) -> Void) {
         let time = (configuration.lease ?? .zero).milliseconds
         loop.submit(
             RedisCommand(
                 arguments: [
-                    "SET".bytes, leaseName(key).bytes, loop.removals.sender.bytes, "NX".bytes, "PX".bytes,
+                    "SET".bytes, leaseName(key).bytes, leaseToken(holder).bytes, "NX".bytes, "PX".bytes,
                     "\(time)".bytes,
                 ], line: .look, patience: configuration.timeout.nanoseconds,
                 finish: { [counter] outcome in
                     if case .reply(let reply) = outcome {
                         if let fault = RedisFault(reply) { counter.count(fault.kind) }
-                        // Another process has the lease.
+                        // Another run has the lease.
                         return answer(reply.kind != .null)
                     }
                     if let kind = outcome.fault { counter.count(kind) }
@@ -69,16 +69,19 @@ public final class RedisCacheStorage: CacheStorage {
                 }))
     }
 
-    /// Ends a lease, if it belongs to this storage and has not expired.
-    public func endLease(_ key: CacheKey) {
+    /// Ends a lease, if it belongs to this holder and has not expired.
+    public func endLease(_ key: CacheKey, of holder: UInt64) {
         loop.submit(
             RedisCommand(
                 arguments: [
-                    "EVAL".bytes, Self.ending.bytes, "1".bytes, leaseName(key).bytes, loop.removals.sender.bytes,
+                    "EVAL".bytes, Self.ending.bytes, "1".bytes, leaseName(key).bytes, leaseToken(holder).bytes,
                 ], line: .change, patience: configuration.writeTimeout.nanoseconds, finish: { _ in }))
     }
 
     private func leaseName(_ key: CacheKey) -> String { configuration.prefix + "lease:" + key.name }
+
+    /// The value of a lease's key. It distinguishes a lease from a later one of the same storage.
+    private func leaseToken(_ holder: UInt64) -> String { loop.removals.sender + ":" + String(holder) }
 
     private static let ending =
         "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('UNLINK', KEYS[1]) end return 0"

@@ -166,6 +166,51 @@ import Testing
         server.stop()
     }
 
+    @Test(arguments: [CachePolicy.timeToLive(.seconds(60), write: .synchronous), .http(write: .synchronous)])
+    func aRunWhoseLeaseHasExpiredDoesNotEndTheLaterLeaseOfItsProcess(policy: CachePolicy) async throws {
+        let stub = StubTransport { _ in .hold }
+        let agent = agent(stub) { $0.lease = .seconds(1000) }
+        let slow = Task { try await agent.send(page("/page", policy)) }
+        await stub.waitForHeld(1)
+        let name = try #require(server.names.first { $0.hasPrefix("ferry:lease:") })
+        let first = server[name]
+        // It expires.
+        server[name] = nil
+        let next = Task { try await agent.send(page("/page", policy)) }
+        await stub.waitForHeld(2)
+        #expect(server[name] != nil && server[name] != first)
+        slow.cancel()
+        _ = await slow.result
+        // Redis replies in the order of the commands.
+        await agent.cache.remove(page("/other", policy))
+        #expect(server.count("EVAL") == 1)
+        #expect(server[name] != nil, "the later lease")
+        next.cancel()
+        _ = await next.result
+        #expect(await hasNoLease())
+        await agent.shutdown()
+        server.stop()
+    }
+
+    /// A run that has waited for the whole lease time fetches without a lease.
+    @Test func aRunWithoutALeaseDoesNotEndThatOfAnotherRun() async throws {
+        let stub = StubTransport { _ in .hold }
+        let agent = agent(stub) { $0.lease = .milliseconds(50) }
+        let slow = Task { try await agent.send(page()) }
+        await stub.waitForHeld(1)
+        let waiter = Task { try await agent.send(page()) }
+        await stub.waitForHeld(2)
+        waiter.cancel()
+        _ = await waiter.result
+        await agent.cache.remove(page("/other"))
+        #expect(server.count("EVAL") == 0)
+        slow.cancel()
+        _ = await slow.result
+        #expect(await hasNoLease())
+        await agent.shutdown()
+        server.stop()
+    }
+
     private struct Blocking: Request {
         let entered = DispatchSemaphore(value: 0)
         let gate = DispatchSemaphore(value: 0)

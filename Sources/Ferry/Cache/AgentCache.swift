@@ -33,6 +33,7 @@ public struct AgentCache: Sendable {
     ) async throws(RequestError) -> Reply<R.Value> {
         let control = RunControl(tag: nil, of: core)
         let call = Call(request, nil, at: core.builder.servers, url: url, watch: nil, by: core)
+        var stage = stage
         let answer = await stage.answer(call, control)
         core.leave(control)
         var times = ProcessingTimes(isMeasured: false)

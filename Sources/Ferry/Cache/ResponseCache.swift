@@ -31,8 +31,6 @@ final class ResponseCache: Sendable {
     private let store: any CacheStorage
     /// Entries that are being refreshed after they were served stale.
     private let revalidating = Mutex(Set<CacheKey>())
-    /// Entries that this process fetches for all processes that share the storage.
-    private let leased = Mutex(Set<CacheKey>())
     /// The maximum time of a lease; `nil` if nobody waits for others.
     let leaseTime: Duration?
     /// Entries that are being removed from the disk, with counts: they are no longer found there.
@@ -160,7 +158,6 @@ final class ResponseCache: Sendable {
     func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
         front.insert(kept.stored, for: key, bytes: kept.stored.count)
         store.write(kept.entry, under: key, done)
-        endLease(key)
     }
 
     /// Stores the variants of a URL. Without an entry only in memory: the disk stays unchanged.
@@ -195,17 +192,10 @@ final class ResponseCache: Sendable {
     func beginsRevalidating(_ key: CacheKey) -> Bool { revalidating.withLock { $0.insert(key).inserted } }
     func endRevalidating(_ key: CacheKey) { _ = revalidating.withLock { $0.remove(key) } }
 
-    /// Whether the caller is the one process to fetch an entry; then it has to report the end.
-    func lease(_ key: CacheKey, _ answer: @escaping @Sendable (Bool) -> Void) {
-        store.lease(key) { [self] isGranted in
-            if isGranted { _ = leased.withLock { $0.insert(key) } }
-            answer(isGranted)
-        }
-    }
-
-    /// The entry was fetched, or could not be. Has no effect without a lease.
-    func endLease(_ key: CacheKey) {
-        if leaseTime != nil, leased.withLock({ $0.remove(key) }) != nil { store.endLease(key) }
+    /// Requests the lease of an entry. `answer` receives `nil` if another run has it, usually in another process.
+    func lease(_ key: CacheKey, _ answer: @escaping @Sendable (CacheLease?) -> Void) {
+        let holder = CacheLease.nextHolder()
+        store.lease(key, of: holder) { [store] in answer($0 ? CacheLease(store, key, holder) : nil) }
     }
 
     // MARK: The whole cache

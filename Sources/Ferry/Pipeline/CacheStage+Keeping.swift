@@ -197,15 +197,15 @@ extension UnsafeRawBufferPointer {
 extension CacheStage {
     /// The response that another run, usually in another process, fetches for this one. `nil` if this run has to fetch
     /// it, also because the other takes too long.
-    func answerOfOther(_ call: Call, _ plan: CachePlan, _ control: RunControl) async -> Answer? {
+    mutating func answerOfOther(_ call: Call, _ plan: CachePlan, _ control: RunControl) async -> Answer? {
         guard let cache = core.cache, let time = cache.leaseTime else { return nil }
         let end = ContinuousClock.now + min(time, .seconds(3600))
         var pause = LeasePause()
         while true {
             let answered: CacheLease?? = await control.wait(until: call.end) { done in
-                cache.lease(plan.key) { done($0 ? CacheLease(cache, plan.key) : nil) }
+                cache.lease(plan.key, done)
             }
-            guard let lease = answered else { return .refused(control.overdue(url: call.url)) }
+            guard let granted = answered else { return .refused(control.overdue(url: call.url)) }
             // Whoever had it before may have stored it since this run looked.
             switch await find(for: call.request, plan, control, until: call.end) {
             case .verdict(.fresh(let stored, let trace), _):
@@ -213,8 +213,8 @@ extension CacheStage {
             case .verdict: break
             case .brokenOff: return .refused(control.overdue(url: call.url))
             }
-            lease?.keep()
-            if lease != nil || ContinuousClock.now >= end { return nil }
+            lease = granted
+            if granted != nil || ContinuousClock.now >= end { return nil }
             guard await pause.wait(control, until: call.end, by: core) else {
                 return .refused(control.overdue(url: call.url))
             }

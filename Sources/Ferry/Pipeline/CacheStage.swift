@@ -33,6 +33,8 @@ struct CacheStage: Sendable {
     /// the rest for each of its transfers.
     let http: HTTPCachePlan?
     private(set) var mode: CacheMode
+    /// Ends at the latest with this stage.
+    var lease: CacheLease?
 
     init(_ plan: CachePlan?, _ mode: CacheMode, url: String, by core: AgentCore) {
         (self.plan, self.mode, self.url, self.core) = (plan, mode, url, core)
@@ -143,7 +145,7 @@ struct CacheStage: Sendable {
     }
 
     /// The response of a run: from the cache or the network, or an error. `found` is the result of an earlier lookup.
-    func answer(_ call: Call, _ control: RunControl, after found: Found? = nil) async -> Answer {
+    mutating func answer(_ call: Call, _ control: RunControl, after found: Found? = nil) async -> Answer {
         core.enter(control)
         if control.end != nil { return .refused(control.error(url: call.url)) }
         if http != nil { return await fetch(call, control) }
@@ -174,7 +176,7 @@ struct CacheStage: Sendable {
         let hadCookies = plan != nil && core.hasCookies
         let fetched = await fetch(call, control)
         let standIn = past.flatMap { $0.time <= mode.staleIfError && fetched.isServersFault ? $0 : nil }
-        if let plan, !fetched.isArrival || standIn != nil { core.cache?.endLease(plan.key) }
+        if !fetched.isArrival || standIn != nil { lease = nil }
         if let past = standIn {
             core.cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
             return past.answer.after(fetched)
@@ -207,7 +209,7 @@ struct CacheStage: Sendable {
     /// Decides what follows a response. `response` is `nil` if it could not become a reply.
     mutating func next<R: Request>(after answer: Answer, _ response: Response?, of request: R) -> Next {
         guard let response else {
-            if let plan, !answer.isHit { core.cache?.endLease(plan.key) }
+            lease = nil
             guard answer.isHit, mode.asksNetwork else { return .end }
             // An entry that no longer passes the request's validation is removed.
             if let plan {
@@ -223,25 +225,25 @@ struct CacheStage: Sendable {
         }
         guard let plan, !answer.isHit else { return .end }
         guard let kept = kept(response, of: request, plan) else {
-            core.cache?.endLease(plan.key)
+            lease = nil
             return .end
         }
         if plan.writing == .synchronous { return .write(kept) }
         core.cache?.keep(kept, under: plan.key)
+        lease = nil
         return .end
     }
 
     /// Waits until the response is on disk, but not after a cancel or the deadline, because the response has already
     /// arrived.
-    func write(_ kept: KeptResponse, _ control: RunControl, until deadline: ContinuousClock.Instant?) async {
+    mutating func write(_ kept: KeptResponse, _ control: RunControl, until deadline: ContinuousClock.Instant?) async {
         guard let cache = core.cache, let plan else { return }
-        let isWritten: Bool? = await control.wait(until: deadline) { cache.keep(kept, under: plan.key, $0) }
-        if isWritten == nil { cache.endLease(plan.key) }
-    }
-
-    /// The run was cancelled before it looked at this answer.
-    func drop(_ answer: Answer) {
-        if let plan, answer.isArrival, !answer.isHit { core.cache?.endLease(plan.key) }
+        let _: Bool? = await control.wait(until: deadline) { [lease] done in
+            cache.keep(kept, under: plan.key, done)
+            // The storage carries both out in this order.
+            lease?.end()
+        }
+        lease = nil
     }
 }
 

@@ -275,7 +275,7 @@ extension HTTPCacheStage {
         while true {
             let granted = await control.wait(until: deadline) { [cache, key] done in
                 // A run that has stopped waiting drops this object, which ends the lease.
-                cache.lease(key) { done($0 ? CacheLease(cache, key) : nil) }
+                cache.lease(key, done)
             }
             guard let granted: CacheLease? = granted else { return .brokenOff }
             // The previous holder may have stored the response since this run looked.
@@ -294,19 +294,27 @@ extension HTTPCacheStage {
     }
 }
 
-/// A lease that this process holds. It ends with this object, so a run that ends before it learns of its lease does not
-/// keep others waiting.
+/// A lease that a run holds. It ends with this object, so a run that ends before it learns of its lease does not keep
+/// others waiting.
 final class CacheLease: Sendable {
-    private let cache: ResponseCache
+    private let store: any CacheStorage
     private let key: CacheKey
-    private let isKept = Atomic<Bool>(false)
+    private let holder: UInt64
+    private let isEnded = Atomic<Bool>(false)
 
-    init(_ cache: ResponseCache, _ key: CacheKey) { (self.cache, self.key) = (cache, key) }
+    private static let holders = Atomic<UInt64>(0)
 
-    deinit { if !isKept.load(ordering: .acquiring) { cache.endLease(key) } }
+    /// A number that no other lease of this process has. A lease that has expired must not end a later one.
+    static func nextHolder() -> UInt64 { holders.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// The lease outlives this object; ``ResponseCache/endLease(_:)`` ends it.
-    func keep() { isKept.store(true, ordering: .releasing) }
+    init(_ store: any CacheStorage, _ key: CacheKey, _ holder: UInt64) {
+        (self.store, self.key, self.holder) = (store, key, holder)
+    }
+
+    deinit { end() }
+
+    /// The entry was passed to the storage, or could not be fetched.
+    func end() { if !isEnded.exchange(true, ordering: .acquiringAndReleasing) { store.endLease(key, of: holder) } }
 }
 
 /// The pauses between two checks whether another process is done. Each is twice as long as the one before.

@@ -179,7 +179,8 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     override func fail(_ error: RequestError, _ answer: Answer) {
-        if outcome == nil, let caching, caching.made == nil { caching.stage.drop(answer) }
+        // The run was cancelled before it looked at its answer.
+        if outcome == nil, let caching, caching.made == nil { caching.stage.lease = nil }
         request.failurePreprocessor(error)
         keep(error)
     }
@@ -285,7 +286,10 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
                 queue.async { if self.state != .cancelled { cached(reply) } }
             }
         }
-        return await caching.stage.answer(call, control)
+        var stage = caching.stage
+        let found = await stage.answer(call, control)
+        caching.stage = stage
+        return found
     }
 }
 
