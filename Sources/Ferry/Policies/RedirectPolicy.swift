@@ -6,6 +6,7 @@ import FerryTransport
 ///
 /// - 301 and 302 turn a POST into a GET without a body, as in browsers. 303 turns any method except HEAD into GET. 307
 ///   and 308 keep method and body; a body that can be sent only once is `bodyNotReplayable`.
+/// - Without the body, the fields that describe it and the `Idempotency-Key` are dropped, too: this is another request.
 /// - Only http and https are followed. A redirect from https to http is `redirectForbidden(downgrade)` unless
 ///   ``allowsDowngrade`` is set.
 /// - When a redirect leaves the origin (scheme, host and port), `Authorization`, `Cookie`, `Proxy-Authorization` and
@@ -169,7 +170,7 @@ struct RedirectMachine: Sendable {
         /// In a form that the core accepts, without user and password.
         let url: String
         let method: HTTPMethod
-        /// Send no body, and none of the fields that describe it.
+        /// Send no body, none of the fields that describe it, and not the key of the request that had it.
         let dropsBody: Bool
         /// Send no secrets.
         let dropsSecrets: Bool
@@ -288,11 +289,16 @@ struct RedirectMachine: Sendable {
         }
     }
 
-    /// Fields that describe the body or how it is sent.
+    /// Fields that describe the body or how it is sent (RFC 9110, 15.4; RFC 9530), and the key of the request: the one
+    /// without the body is another request.
     private static func isAboutBody(_ field: String) -> Bool {
         field.utf8.count >= 8 && equalNames(String(field.prefix(8)), "Content-")
-            || ["Transfer-Encoding", "Trailer", "Expect", "Digest"].contains { equalNames($0, field) }
+            || ofBody.contains { equalNames($0, field) }
     }
+
+    private static let ofBody = [
+        "Transfer-Encoding", "Trailer", "Expect", "Digest", "Repr-Digest", "Last-Modified", "Idempotency-Key",
+    ]
 
     /// Secrets, and fields that name the old origin: a `Host` set by the caller would reach another server under the
     /// first one's name.

@@ -143,6 +143,7 @@ import Testing
                     let from = server.requestCount
                     var call = HTTPRequest(method, "/start")
                     call.headers = ["Content-Language": "en", "X-Own": "own"]
+                    call.idempotencyKey = .automatic
                     call.body = body.made(bytes, file)
                     let isRefused = body == .once && !becomesGet
                     let result = try await agent.outcome(of: call, play)
@@ -169,6 +170,8 @@ import Testing
         #expect(sent.headers["X-Own"] == "own")
         #expect(sent.body.count == (isDropped ? 0 : first.body.count) && (isDropped || sent.body == first.body))
         #expect((sent.headers["Content-Language"] == nil) == isDropped)
+        #expect(first.headers["Idempotency-Key"] != nil)
+        #expect(sent.headers["Idempotency-Key"] == (isDropped ? nil : first.headers["Idempotency-Key"]))
         if !isDropped {
             #expect(sent.headers["Content-Type"] == first.headers["Content-Type"])
             #expect(sent.headers["Content-Length"] == first.headers["Content-Length"])

@@ -95,6 +95,18 @@ import Testing
         #expect(!kept.drops("Content-Type"))
     }
 
+    /// The next request is another one: a server must not take it for the first one (RFC 9110, 15.4).
+    @Test(arguments: ["Idempotency-Key", "idempotency-key", "Last-Modified", "Repr-Digest"])
+    func aRedirectToGetKeepsNeitherTheKeyNorWhatDescribesTheBody(_ name: String) throws {
+        let asked = Asked(url: "http://h/a", method: .post, hasBody: true)
+        for status in [301, 302, 303] {
+            #expect(try #require(answer(status, "/b", to: asked).next).drops(name), "\(status)")
+        }
+        for status in [307, 308] {
+            #expect(try !#require(answer(status, "/b", to: asked).next).drops(name), "\(status)")
+        }
+    }
+
     @Test(arguments: [307, 308])
     func bodyThatIsGoneCannotBeSentAgain(_ status: Int) {
         let asked = Asked(url: "http://h/a", method: .post, hasBody: true, isBodyReplayable: false)
