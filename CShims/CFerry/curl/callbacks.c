@@ -5,6 +5,7 @@
 #include "curl/jar.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* A challenge that libcurl may handle by itself. Whether it does shows later:
  * the body or the end follows, or another request. */
@@ -12,6 +13,23 @@ static bool is_challenge(const ferry__transfer *t, int status) {
   const ferry__extras *x = t->extras;
   return x && ((status == 401 && x->schemes) ||
                (status == 407 && x->proxy_schemes));
+}
+
+/* Whether the server has refused the expectation. Then the request is sent
+ * again without it, by another handle (RFC 9110, 10.1.1): libcurl by itself
+ * would repeat the field as well. */
+static bool gives_up_expectation(ferry__transfer *t) {
+  if (t->head->status != 417 || !t->expects || t->pulled ||
+      !ferry__may_attempt(t))
+    return false;
+  t->expects = false;
+  for (struct curl_slist *at = t->headers; at; at = at->next)
+    if (!strncasecmp(at->data, "Expect:", 7) && at->data[7]) {
+      t->curl.again |= strcasestr(at->data + 7, "100-continue") != NULL;
+      at->data[7] = 0; /* libcurl adds none by itself, either */
+    }
+  t->fresh |= t->curl.again;
+  return t->curl.again;
 }
 
 /* libcurl does not handle the head, so this response is the last. */
@@ -79,6 +97,8 @@ size_t ferry__on_header(char *line, size_t size, size_t count, void *data) {
     ferry__head_informational(handle->loop, t);
   }
   if (t->head->complete && !before) {
+    if (gives_up_expectation(t))
+      return 0;
     t->phase = FERRY_PHASE_BODY;
     t->curl.head_held = is_challenge(t, t->head->status);
     ferry__head_ended(t);
