@@ -1,3 +1,4 @@
+import CAllocations
 import CFerry
 import FerryTesting
 import Testing
@@ -210,6 +211,29 @@ extension CoreTests {
                 #expect(first.trailers == "A: 1\r\nB: 2\r\n" && first.informational.hasPrefix("HTTP/1.1 103 "))
                 let second = try await core.get(server.baseURL + "/hello")
                 #expect(second.isReused && second.trailers.isEmpty && second.informational.isEmpty)
+            }
+        }
+
+        /// It is not the server that is at fault.
+        @Test(.enabled(if: allocations_are_counted())) func aTrailerWithoutMemoryIsNoMalformedResponse() async throws {
+            // Its first byte needs a block.
+            let trailer = "X-T: " + String(repeating: "a", count: 3_000) + "\r\n"
+            try await withCore { core, server in
+                server.script(
+                    path: "/x",
+                    [
+                        .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                        .send("5\r\nhello\r\n0\r\n\(trailer)\r\n"),
+                    ])
+                let request = CoreRequest("GET", server.baseURL + "/x").with {
+                    $0.answer = .stream
+                    $0.onBody = { _ in
+                        allocations_refuse_next()
+                        return FERRY_CONTINUE
+                    }
+                }
+                let result = try await core.run(request)
+                #expect(result.fault == CoreFault(FERRY_E_MEMORY), "\(result.fault)")
             }
         }
 

@@ -155,7 +155,8 @@ int ferry__received_words(const char *words) {
     return FERRY__WORDS_HTTP2;
   if (says(words, "chunked-encoding") || says(words, "chunk hex-length") ||
       says(words, "chunk size") || says(words, "hexadecimal"))
-    return FERRY__WORDS_CHUNK;
+    return says(words, "memory") ? FERRY__WORDS_CHUNK_MEMORY
+                                 : FERRY__WORDS_CHUNK;
   if (says(words, "header"))
     return FERRY__WORDS_HEAD_TOO_LARGE;
   return says(words, "eof") || says(words, "EOF") ? FERRY__WORDS_CLOSED

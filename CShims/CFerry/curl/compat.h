@@ -42,6 +42,7 @@ enum {
   FERRY__WORDS_OTHER = 0, /* for example the system's message for a reset */
   FERRY__WORDS_CLOSED,
   FERRY__WORDS_CHUNK,
+  FERRY__WORDS_CHUNK_MEMORY,
   FERRY__WORDS_HEAD_TOO_LARGE,
   FERRY__WORDS_HTTP2,
 };

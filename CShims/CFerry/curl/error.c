@@ -77,9 +77,13 @@ static ferry__fault receive_fault(const ferry__transfer *t,
                                   const char *words) {
   if (is_late_alert(t, words))
     return fault(FERRY_E_TLS, FERRY_D_TLS_HANDSHAKE);
+  bool starved = t->handle && t->handle->loop->starved;
   switch (ferry__received_words(words)) {
   case FERRY__WORDS_HTTP2:
     return fault(FERRY_E_HTTP2_STREAM, FERRY_D_HTTP2_OTHER);
+  case FERRY__WORDS_CHUNK_MEMORY: /* also for a trailer of more than 4 KB */
+    return starved ? fault(FERRY_E_MEMORY, 0)
+                   : fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK);
   case FERRY__WORDS_CHUNK:
     return fault(FERRY_E_MALFORMED_RESPONSE, FERRY_D_CHUNK);
   case FERRY__WORDS_HEAD_TOO_LARGE:
