@@ -117,7 +117,14 @@ package final class MemoryFront<Value: Sendable>: Sendable {
         var newest = -1
         var oldest = -1
         var bytes = 0
-        var removals: UInt64 = 0
+        /// The numbers of removals of single keys, in groups by the hash of the key.
+        var removals = [UInt64](repeating: 0, count: 256)
+        /// The number of removals of all keys.
+        var sweeps: UInt64 = 0
+
+        static func group(of key: CacheKey) -> Int { key.hashValue & 255 }
+
+        func removals(of key: CacheKey) -> UInt64 { removals[Self.group(of: key)] &+ sweeps }
 
         mutating func use(_ place: Int) {
             if place == newest { return }
@@ -177,22 +184,23 @@ package final class MemoryFront<Value: Sendable>: Sendable {
         }
     }
 
-    /// Increases with every removal: a value that was read before a removal may be the removed one.
-    package var removals: UInt64 { state.withLock { $0.removals } }
+    /// Increases with every removal of this key, of a few others, and of all keys: a value that was read before a
+    /// removal may be the removed one.
+    package func removals(of key: CacheKey) -> UInt64 { state.withLock { $0.removals(of: key) } }
 
     /// Stores a value, and replaces an existing one.
     package func insert(_ value: Value, for key: CacheKey, bytes: Int) {
         insert(value, for: key, bytes: bytes, since: nil) { _ in true }
     }
 
-    /// Stores a value if nothing was removed since `removals` was read, and an existing value may be replaced.
+    /// Stores a value if it was not removed since `removals` was read, and an existing value may be replaced.
     package func insert(
         _ value: Value, for key: CacheKey, bytes: Int, since removals: UInt64?, replaces: (Value) -> Bool
     ) {
         // Released values may be deallocated here, and not under the lock.
         var old: [Value] = []
         state.withLock { state in
-            if let removals, removals != state.removals { return }
+            if let removals, removals != state.removals(of: key) { return }
             if let place = state.places[key] {
                 if let value = state.slots[place].value, !replaces(value) { return }
                 old += state.remove(place)
@@ -206,7 +214,7 @@ package final class MemoryFront<Value: Sendable>: Sendable {
 
     package func remove(_ key: CacheKey) {
         let old = state.withLock { state in
-            state.removals += 1
+            state.removals[State.group(of: key)] += 1
             return state.places[key].map { state.remove($0) }
         }
         withExtendedLifetime(old) {}
@@ -216,7 +224,7 @@ package final class MemoryFront<Value: Sendable>: Sendable {
         let old = state.withLock { state in
             let old = state
             state = State()
-            state.removals = old.removals + 1
+            (state.removals, state.sweeps) = (old.removals, old.sweeps + 1)
             return old
         }
         withExtendedLifetime(old) {}

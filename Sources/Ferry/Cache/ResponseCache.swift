@@ -57,8 +57,9 @@ final class ResponseCache: Sendable {
 
     // MARK: Reading
 
-    /// Increases with every removal: an entry that was read before a removal may be the removed one.
-    var removals: UInt64 { front.removals }
+    /// Increases with every removal of this key, of a few others, and of all keys: an entry that was read before a
+    /// removal may be the removed one.
+    func removals(of key: CacheKey) -> UInt64 { front.removals(of: key) }
 
     /// Looks into memory; `nil` if it is not there.
     func recall(_ key: CacheKey) -> StoredResponse? {
@@ -128,7 +129,7 @@ final class ResponseCache: Sendable {
     func loadEntry(
         _ key: CacheKey, tries: Int = 8, _ done: @escaping @Sendable (StoredEntry?, CacheMiss) -> Void
     ) {
-        let removals = front.removals
+        let removals = front.removals(of: key)
         store.read(key) { [self] finding in
             switch finding {
             case .missing(let reason): done(nil, CacheMiss(absence: reason))
@@ -136,7 +137,7 @@ final class ResponseCache: Sendable {
                 guard let stored = StoredEntry.read(entry) else { return done(nil, .corrupt) }
                 if removing.withLock({ $0[key] != nil }) || tries == 0 { return done(nil, .notFound) }
                 // The entry may have been removed since it was read from the disk.
-                if front.removals != removals { return loadEntry(key, tries: tries - 1, done) }
+                if front.removals(of: key) != removals { return loadEntry(key, tries: tries - 1, done) }
                 // The entry may have been read just before it was removed.
                 _ = hearsRemovals()
                 front.insert(stored, for: key, bytes: stored.count, since: removals) {

@@ -148,7 +148,7 @@ extension HTTPCacheStage {
     /// unknown: they are not in memory, and those that this run has read may have been removed.
     private var currentVariants: [StoredVariant]? {
         if let current = cache.recallEntry(key)?.variants { return current.all }
-        return cache.removals == removals ? stored?.all ?? [] : nil
+        return cache.removals(of: key) == removals ? stored?.all ?? [] : nil
     }
 
     /// Replaces the stored variants with those that `make` returns, unless it returns `nil`. Without `writes` it

@@ -62,7 +62,7 @@ struct HTTPCacheStage: Sendable {
     /// The owner of the response is unknown, or it depends on a body: nothing is stored or reused.
     let isUnknown: Bool
     var stored: StoredVariants?
-    /// The number of removals from the cache before this run looked.
+    /// `ResponseCache.removals(of:)` before this run looked.
     private(set) var removals: UInt64 = 0
     /// The variant that the request selects.
     private(set) var selected: Int?
@@ -195,7 +195,7 @@ struct HTTPCacheStage: Sendable {
     /// Reads the stored response and selects a variant. Returns whether it was in memory.
     mutating func find(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
         var isInMemory = false
-        removals = cache.removals
+        removals = cache.removals(of: key)
         if let found = cache.recallEntry(key)?.variants {
             (stored, isInMemory) = (found, true)
         } else {

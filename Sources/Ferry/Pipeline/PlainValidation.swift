@@ -14,7 +14,7 @@ final class PlainValidation: Sendable {
     let selected: Int
     let forward: CacheStatus.Forward
     let requestTime: CacheTime
-    /// The number of removals from the cache before the lookup.
+    /// `ResponseCache.removals(of:)` before the lookup.
     let removals: UInt64
     /// The numbers of invalidations before the request was sent.
     let invalidationMark: ResponseCache.InvalidationMark
@@ -32,7 +32,7 @@ final class PlainValidation: Sendable {
         guard plan.mode.way == .cacheElseNetwork, !request.coalesces, let cache = core.cache, let key = plan.target.key,
             plan.terms.sensitiveData != .none || !core.hasCookies
         else { return nil }
-        removals = cache.removals
+        removals = cache.removals(of: key)
         guard let stored = cache.recallEntry(key)?.variants else { return nil }
         let index = stored.index(isHead: false) { names in
             if core.addsCookies(to: names) { return VaryRules.unknown }
@@ -108,7 +108,7 @@ final class PlainValidation: Sendable {
         let times = StoredVariant.Times(
             request: requestTime, response: now, initialAge: max(apparent, max(0, now - requestTime)))
         if cache.isInvalidated(key, since: invalidationMark) { return nil }
-        var (new, isStored) = (old, cache.removals == removals)
+        var (new, isStored) = (old, cache.removals(of: key) == removals)
         if stored.all.count > 1 || !Self.isConfirmed(old, renewal, times) {
             guard let made = StoredVariant(old, renewal, times, isShared: isShared) else { return nil }
             let isWritten = old.isWorthWriting(as: made, by: [])
@@ -142,7 +142,7 @@ final class PlainValidation: Sendable {
     /// removed or replaced meanwhile.
     private func store(_ new: StoredVariant, isWritten: Bool, isShared: Bool) -> Bool {
         cache.changing.withLock { _ in
-            let current = cache.recallEntry(key)?.variants ?? (cache.removals == removals ? stored : nil)
+            let current = cache.recallEntry(key)?.variants ?? (cache.removals(of: key) == removals ? stored : nil)
             let old = stored.all[selected]
             guard let variants = current?.all.replacing([old], by: [new], since: requestTime) else { return false }
             let made = StoredVariants(variants, stored: new.times.response, maxBytes: cache.maxEntryBytes)

@@ -40,21 +40,34 @@ import Testing
 
     @Test func whatWasReadBeforeARemovalIsNotKept() {
         let front = MemoryFront<Int>(maxBytes: 30)
-        let before = front.removals
+        let before = front.removals(of: key(1))
         front.remove(key(1))
         front.insert(1, for: key(1), bytes: 1, since: before) { _ in false }
         #expect(front.value(for: key(1)) == nil)
-        front.insert(1, for: key(1), bytes: 1, since: front.removals) { _ in false }
+        front.insert(1, for: key(1), bytes: 1, since: front.removals(of: key(1))) { _ in false }
         #expect(front.value(for: key(1)) == 1)
-        front.insert(2, for: key(1), bytes: 1, since: front.removals) { _ in false }
+        front.insert(2, for: key(1), bytes: 1, since: front.removals(of: key(1))) { _ in false }
         #expect(front.value(for: key(1)) == 1)
         // An older one is evicted.
-        front.insert(2, for: key(1), bytes: 1, since: front.removals) { $0 < 2 }
+        front.insert(2, for: key(1), bytes: 1, since: front.removals(of: key(1))) { $0 < 2 }
         #expect(front.value(for: key(1)) == 2 && front.size.bytes == 1)
-        let later = front.removals
+        let later = front.removals(of: key(1))
         front.removeAll()
         front.insert(1, for: key(1), bytes: 1, since: later) { _ in false }
         #expect(front.size.entries == 0)
+    }
+
+    /// A few keys are in the same group as this one.
+    @Test func theRemovalOfAnotherKeyDiscardsNothing() {
+        let front = MemoryFront<Int>(maxBytes: 30)
+        let before = front.removals(of: key(1))
+        let others = (2...50).filter { number in
+            let own = front.removals(of: key(1))
+            front.remove(key(number))
+            return front.removals(of: key(1)) == own
+        }
+        #expect(others.count > 25)
+        #expect(front.removals(of: key(1)) == before + UInt64(49 - others.count))
     }
 
     /// Compared with the simplest structure that keeps an order.

@@ -35,6 +35,39 @@ import Testing
         await agent.shutdown()
     }
 
+    /// The entry is on disk only. Few other keys are in the same group, so not all of these are.
+    @Test func a304IsStoredAlthoughAnotherEntryIsRemovedMeanwhile() async throws {
+        let stub = StubTransport { request in
+            if request.headers.contains("If-None-Match") { return .hold }
+            return .response(
+                headers: ["ETag": "\"a\"", "Cache-Control": "max-age=60"], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub, memory: false)
+        _ = try await texts(agent, shared())
+        var stored = 0
+        for number in 1...5 {
+            bench.advance(by: .seconds(60))
+            let validation = Task { [shared = shared()] in try await agent.send(shared) }
+            await stub.waitForHeld(1)
+            await agent.cache.remove(Kept(path: "/other\(number)", cachePolicy: .http(shared: true)))
+            stub.releaseAll(
+                with: .response(status: 304, headers: ["ETag": "\"a\"", "Cache-Control": "max-age=60"]))
+            let reply = try await validation.value
+            #expect(reply.value == "answer 1")
+            if reply.cacheStatus?.isStored == true { stored += 1 }
+        }
+        #expect(stored > 0)
+        // The entry itself stays removed.
+        bench.advance(by: .seconds(60))
+        let validation = Task { [shared = shared()] in try await agent.send(shared) }
+        await stub.waitForHeld(1)
+        await agent.cache.remove(shared())
+        stub.releaseAll(with: .response(status: 304, headers: ["ETag": "\"a\"", "Cache-Control": "max-age=60"]))
+        #expect(try await validation.value.cacheStatus?.isStored == false)
+        #expect(try await texts(agent, shared()) == ["answer \(stub.requests.count)"])
+        await agent.shutdown()
+    }
+
     /// RFC 9111, 3.5
     @Test func aSharedCacheKeepsNothingOfOneUserThatA304NoLongerGivesToAll() async throws {
         let stub = StubTransport { request in
