@@ -192,9 +192,10 @@ extension CoreTests {
                     let result = try await core.run(request)
                     #expect(result.attempts == 1)
                     // libcurl would have to rewind a body that it still sends, and gives up.
-                    let isLost = testedEngine != FERRY_ENGINE_HTTP1 && length > 1_000_000
-                    #expect(result.fault == (isLost ? CoreFault(FERRY_E_CONNECTION_CLOSED) : .ok), "\(length)")
-                    #expect(isLost || (result.status == 417 && result.text == "no!"), "\(length)")
+                    let isLost =
+                        testedEngine != FERRY_ENGINE_HTTP1 && result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED)
+                    #expect(isLost || (result.fault == .ok && result.status == 417), "\(length): \(result.fault)")
+                    #expect(isLost || result.text == "no!", "\(length)")
                 }
                 #expect(server.requestCount == 2)
             }
