@@ -22,7 +22,7 @@ import Testing
         ) {
             $0.probe.redirectPolicy = .follow(upTo: limit)
         } after: { server in
-            #expect(server.requests.map(\.path).filter { $0 == "/fault" }.count == limit + 1)
+            #expect(server.requests.filter { $0.path == "/fault" }.count == limit + 1)
         } error: { error in
             #expect(error.redirects.count == limit)
             #expect(error.redirects.allSatisfy { $0.status == status && $0.target.hasSuffix("/fault?token=***") })

@@ -44,7 +44,8 @@ enum Netlink {
     /// `RTA_MULTIPATH` of `struct rtnexthop`s with these flags.
     static func multipath(_ hops: [UInt8], hopLength: UInt16 = 16) -> [UInt8] {
         let gateway = attribute(5, [10, 0, 0, 1])
-        return attribute(9, hops.flatMap { raw(hopLength) + [$0, 0] + raw(Int32(2)) + gateway })
+        let (length, interface) = (raw(hopLength), raw(Int32(2)))
+        return attribute(9, hops.flatMap { (flags: UInt8) -> [UInt8] in length + [flags, 0] + interface + gateway })
     }
 
     /// `struct ifinfomsg`.
