@@ -8,15 +8,26 @@ BENCH_CONCURRENCY ?= 64
 # Further arguments for the benchmarks: make bench BENCH='--case get12@64 --rounds 9'
 BENCH ?=
 CURVES ?=
+# Options of all debug builds. With others, SwiftPM builds everything again: .ci/run writes them down if it builds first.
+BUILD_FLAGS ?= $(shell cat .build/flags 2>/dev/null)
+export BUILD_FLAGS
+# Not empty: the tests have been built, and no source has changed since.
+BUILT ?=
+# What `make setup` installs besides the packages of the build: tests, integration, bench.
+SETUP ?=
 
 # A crash under a sanitizer is reported by the sanitizer; Swift's own backtracer would run inside it and hang.
 SANITIZED = SWIFT_BACKTRACE=enable=no
 # Only Swift Testing is used: with XCTest every run would end with a second, empty report.
 # No parallel runs: many tests measure time, and a server without CPU time responds late.
 SUITES = .ci/suites $(SWIFT) test --disable-xctest --no-parallel
+# The test program as it was built. It needs no lock of SwiftPM, which another build may hold.
+TESTS = .ci/suites "$$($(SWIFT) build --show-bin-path)/ferryPackageTests.xctest" --testing-library swift-testing --no-parallel
+BUILD_TESTS = $(if $(BUILT),@true,$(SWIFT) build --build-tests $(BUILD_FLAGS))
 SOURCES = Package.swift Sources Tests Benchmarks Examples
-# The file with the notes of the fault tests, and the suites that write them.
+# The files with the notes of the fault tests, those against servers apart, and the suites that write them.
 NOTES = $(CURDIR)/.build/faults.jsonl
+SERVER_NOTES = $(CURDIR)/.build/faults-servers.jsonl
 FAULTS = Fault|SlowPeer|RedirectSecret|StreamReader|StreamFlow|RetryAfter|RetryFlow|RetryWay|RepeatedRequest|BatchTests
 FAULTS := $(FAULTS)|ChainTests|BrokenUpload|ReplayedUpload|CacheRule|CacheKey|KilledDownload|DamageTests|ProcessTests|WatchingSecret|CacheOrder
 # Suites that run on both engines, because the engine may make a difference.
@@ -26,20 +37,42 @@ ENGINE := $(ENGINE)|UploadTrailerTests|InformationalTests
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
 
+# Groups of tests for .ci/groups. The groups that take longest come first.
+TEST_GROUPS = \
+    'FERRY_ENGINE=libcurl $$tests --filter "^FerryTests\..*($(ENGINE))"' \
+    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\..*($(ENGINE))"' \
+    'FERRY_FAULTS=$(NOTES) $$tests --skip "^FerryTests\." --skip FerryIntegrationTests' \
+    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\." --skip "^FerryTests\..*($(ENGINE))"' \
+    'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "^FerryTests\." --skip FerryIntegrationTests'
+INTEGRATION_GROUPS = \
+    'FERRY_FAULTS=$(SERVER_NOTES) $$tests --filter FerryIntegrationTests' \
+    'FERRY_ENGINE=libcurl $$tests --filter FerryIntegrationTests.InjectionTests'
+LIBCURL_GROUPS = \
+    'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "^FerryTests\..*($(LIBCURL))"' \
+    'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(LIBCURL)" --skip "^FerryTests\."'
+LONG_GROUPS = \
+    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCacheTests.*(DamageTests|ProcessTests)"' \
+    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"' \
+    'FERRY_LONG_TESTS=1 $$tests --filter "FerryTests.*(AddressSelectionTests|DuplexTests)"'
+CHECK_FAULTS = FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(TESTS) --filter FaultTableTests
+CHECK_SERVER_FAULTS = FERRY_FAULTS=$(SERVER_NOTES) FERRY_FAULT_TABLE=check-servers $(TESTS) --filter FaultTableTests
+
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-long test-package check-traits test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean
+.PHONY: help setup build release run test test-all test-long test-package check-traits test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install missing packages (apt, as root or with sudo)
-	@.ci/setup
+	@.ci/setup $(SETUP)
 
 build: setup ## Build everything in debug
-	$(SWIFT) build --build-tests
+	$(BUILD_TESTS)
 
-run: setup ## Build in release, show each feature, then measure for five seconds
+release: setup ## Build the command in release
 	$(SWIFT) build -c release --product ferry
+
+run: release ## Build in release, show each feature, then measure for five seconds
 	.build/release/ferry tour
 	.build/release/ferry run --serve Examples/*.json
 	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
@@ -47,20 +80,12 @@ run: setup ## Build in release, show each feature, then measure for five seconds
 test: build ## Run all tests that need no other servers
 	@.ci/setup tests
 	@rm -f $(NOTES)
-	@.ci/groups test \
-	    'FERRY_ENGINE=libcurl $$tests --filter "^FerryTests\..*($(ENGINE))"' \
-	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\." --skip "^FerryTests\..*($(ENGINE))"' \
-	    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\..*($(ENGINE))"' \
-	    'FERRY_FAULTS=$(NOTES) $$tests --skip "^FerryTests\." --skip FerryIntegrationTests' \
-	    'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "^FerryTests\." --skip FerryIntegrationTests'
-	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(SUITES) --skip-build --filter FaultTableTests
+	@.ci/groups test $(TEST_GROUPS)
+	$(CHECK_FAULTS)
 
 test-long: build ## Run repetitive tests with all their repetitions; make test runs a part of them
 	@.ci/setup tests
-	@.ci/groups long \
-	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCacheTests.*(DamageTests|ProcessTests)"' \
-	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"' \
-	    'FERRY_LONG_TESTS=1 $$tests --filter "FerryTests.*(AddressSelectionTests|DuplexTests)"'
+	@.ci/groups long $(LONG_GROUPS)
 
 test-package: setup ## Build and run the examples in a copy outside the tree
 	@Tests/Examples/run
@@ -70,24 +95,32 @@ check-traits: setup ## Test the adapters behind the package traits, with clones 
 
 test-integration: ## Test against nginx, squid and other real servers; installs and starts them
 	@.ci/setup integration
-	$(SWIFT) build --build-tests
-	@rm -f $(NOTES)
-	@.ci/groups integration \
-	    'FERRY_FAULTS=$(NOTES) $$tests --filter FerryIntegrationTests' \
-	    'FERRY_ENGINE=libcurl $$tests --filter FerryIntegrationTests.InjectionTests'
-	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check-servers $(SUITES) --skip-build --filter FaultTableTests
+	$(BUILD_TESTS)
+	@rm -f $(SERVER_NOTES)
+	@.ci/groups integration $(INTEGRATION_GROUPS)
+	$(CHECK_SERVER_FAULTS)
 
 test-libcurl: ## Test what depends on libcurl with libcurl 8 from Debian's backports
 	@.ci/setup integration
-	$(SWIFT) build --build-tests
-	@.ci/groups libcurl 'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(LIBCURL)"'
+	$(BUILD_TESTS)
+	@.ci/libcurl true # fetches it, before two groups need it
+	@.ci/groups libcurl $(LIBCURL_GROUPS)
+
+test-all: ## Run test, test-integration, test-libcurl and test-long, without a wait between them
+	@.ci/setup tests integration
+	$(BUILD_TESTS)
+	@.ci/libcurl true
+	@rm -f $(NOTES) $(SERVER_NOTES)
+	@.ci/groups all $(TEST_GROUPS) $(INTEGRATION_GROUPS) $(LIBCURL_GROUPS) $(LONG_GROUPS)
+	$(CHECK_FAULTS)
+	$(CHECK_SERVER_FAULTS)
 
 faults: ## Run every fault of the manual's table, and write the table
 	@.ci/setup integration
-	$(SWIFT) build --build-tests
+	$(BUILD_TESTS)
 	@rm -f $(NOTES)
-	FERRY_FAULTS=$(NOTES) $(SUITES) --skip-build --filter '$(FAULTS)'
-	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=write $(SUITES) --skip-build --filter FaultTableTests
+	FERRY_FAULTS=$(NOTES) $(TESTS) --filter '$(FAULTS)'
+	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=write $(TESTS) --filter FaultTableTests
 
 test-tsan: ## Run all tests with the thread sanitizer, also those against real servers
 	@.ci/setup tests
