@@ -13,6 +13,8 @@ BUILD_FLAGS ?= $(shell cat .build/flags 2>/dev/null)
 export BUILD_FLAGS
 # Not empty: the tests have been built, and no source has changed since.
 BUILT ?=
+# Not empty: make test runs test-integration, test-libcurl and test-long, too, without a wait between them.
+ALL ?=
 # What `make setup` installs besides the packages of the build: tests, integration, bench.
 SETUP ?=
 
@@ -58,7 +60,7 @@ CHECK_FAULTS = FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(TESTS) --filter F
 CHECK_SERVER_FAULTS = FERRY_FAULTS=$(SERVER_NOTES) FERRY_FAULT_TABLE=check-servers $(TESTS) --filter FaultTableTests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-all test-long test-package check-traits test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean
+.PHONY: help setup build release run test test-long test-package check-traits test-integration test-libcurl faults test-tsan test-asan fuzz bench curves soak docs lint format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,11 +79,13 @@ run: release ## Build in release, show each feature, then measure for five secon
 	.build/release/ferry run --serve Examples/*.json
 	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
 
-test: build ## Run all tests that need no other servers
-	@.ci/setup tests
-	@rm -f $(NOTES)
-	@.ci/groups test $(TEST_GROUPS)
+test: build ## Run all tests that need no other servers, and with ALL=yes also those of the next targets
+	@.ci/setup tests $(if $(ALL),integration)
+	@$(if $(ALL),.ci/libcurl true,:)
+	@rm -f $(NOTES) $(if $(ALL),$(SERVER_NOTES))
+	@.ci/groups test $(TEST_GROUPS) $(if $(ALL),$(INTEGRATION_GROUPS) $(LIBCURL_GROUPS) $(LONG_GROUPS))
 	$(CHECK_FAULTS)
+	$(if $(ALL),$(CHECK_SERVER_FAULTS))
 
 test-long: build ## Run repetitive tests with all their repetitions; make test runs a part of them
 	@.ci/setup tests
@@ -105,15 +109,6 @@ test-libcurl: ## Test what depends on libcurl with libcurl 8 from Debian's backp
 	$(BUILD_TESTS)
 	@.ci/libcurl true # fetches it, before two groups need it
 	@.ci/groups libcurl $(LIBCURL_GROUPS)
-
-test-all: ## Run test, test-integration, test-libcurl and test-long, without a wait between them
-	@.ci/setup tests integration
-	$(BUILD_TESTS)
-	@.ci/libcurl true
-	@rm -f $(NOTES) $(SERVER_NOTES)
-	@.ci/groups all $(TEST_GROUPS) $(INTEGRATION_GROUPS) $(LIBCURL_GROUPS) $(LONG_GROUPS)
-	$(CHECK_FAULTS)
-	$(CHECK_SERVER_FAULTS)
 
 faults: ## Run every fault of the manual's table, and write the table
 	@.ci/setup integration
