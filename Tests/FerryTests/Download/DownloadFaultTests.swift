@@ -74,7 +74,7 @@ import Testing
         let lie =
             isChunked
             ? answer(
-                "206 Partial Content", "Content-Range: bytes 5-9/10", "Transfer-Encoding: chunked",
+                "206 Partial Content", "Content-Range: bytes 5-9/10", "ETag: \"v1\"", "Transfer-Encoding: chunked",
                 body: "32\r\n\(bytes)\r\n0\r\n\r\n")
             : answer("206 Partial Content", "Content-Range: bytes 5-9/10", "Content-Length: 50", body: bytes)
         try await withPart([lie]) { folder, server, result in
