@@ -25,7 +25,7 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
 }
 
 /// Runs with `CachePolicy.http`: what is reused, validated and updated.
-@Suite struct HTTPCacheRunTests {
+@Suite(.timeLimit(.minutes(1))) struct HTTPCacheRunTests {
     private let bench = CacheBench()
 
     @Test(arguments: [true, false]) func aFreshResponseIsReused(memory: Bool) async throws {
