@@ -42,6 +42,7 @@ final class CacheFiles: Sendable {
     /// aside, once; then `wasPutAside` is set.
     func open(wasPutAside: inout Bool) throws(CacheFault) -> CacheDatabase {
         try makeDirectory()
+        try checkDirectory()
         let lock = try FileLock(lockPath, patience: patience)
         defer { lock.close() }
         removals.open()
@@ -116,6 +117,23 @@ final class CacheFiles: Sendable {
         throw CacheFault(errno: errno, "mkdir")
     }
 
+    /// Throws if another user could put responses into the directory. Write permission of others is removed. A sticky
+    /// directory, like `/tmp`, is meant for many users, so its permissions are not changed.
+    private func checkDirectory() throws(CacheFault) {
+        var status = stat()
+        guard stat(directory, &status) == 0 else { throw CacheFault(errno: errno, "stat") }
+        if status.st_mode & S_IFMT != S_IFDIR { throw CacheFault(errno: ENOTDIR, "stat") }
+        try Self.checkOwner(of: status, "directory")
+        if status.st_mode & 0o022 == 0 { return }
+        if status.st_mode & S_ISVTX == 0 { chmod(directory, status.st_mode & 0o755) }
+        guard stat(directory, &status) == 0 else { throw CacheFault(errno: errno, "stat") }
+        if status.st_mode & 0o022 != 0 { throw CacheFault(.noPermission, "directory: others may write to it") }
+    }
+
+    private static func checkOwner(of status: stat, _ what: String) throws(CacheFault) {
+        if status.st_uid != geteuid() { throw CacheFault(.noPermission, "\(what): belongs to another user") }
+    }
+
     /// Creates an empty file with our permissions, before SQLite creates one that everybody can read. A link is not
     /// followed.
     ///
@@ -133,6 +151,12 @@ final class CacheFiles: Sendable {
         }
         // There is something else than a file.
         if status.st_mode & S_IFMT != S_IFREG { throw CacheFault(.foreign, "lstat: not a file") }
+        try Self.checkOwner(of: status, "database")
+        // SQLite reads what is in the log of another user, too.
+        for companion in Self.companions {
+            var log = stat()
+            if lstat(path + companion, &log) == 0 { try Self.checkOwner(of: log, "log") }
+        }
         if status.st_mode & 0o777 != 0o600 { chmod(path, 0o600) }
         return (Int(status.st_size), UInt64(status.st_ino))
     }

@@ -72,9 +72,12 @@ final class CacheWriter: @unchecked Sendable {
         self.gate = gate
     }
 
+    /// Whether the disk is used at the moment.
+    var mayWrite: Bool { !isClosed && gate.isOpen }
+
     /// Executes all operations in one transaction, or none. Returns whether they were executed.
-    func write(_ operations: [Operation], touched: [CacheDigest]) -> Bool {
-        guard !isClosed, gate.isOpen else { return false }
+    func write(_ operations: [Operation], touched: [CacheDigest], despiteGate: Bool = false) -> Bool {
+        guard mayWrite || (despiteGate && !isClosed) else { return false }
         do throws(CacheFault) {
             try transact(operations, touched)
             return true

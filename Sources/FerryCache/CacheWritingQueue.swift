@@ -43,6 +43,9 @@ final class CacheWritingQueue: Sendable {
     private let writer: CacheWriter
     private let options: CacheStoreOptions
     private let counter: CacheCounter
+    private let owed = OwedRemovals()
+    /// Whether a timer will repeat the owed removals. Used on the queue only.
+    private let isRepeating = Atomic<Bool>(false)
 
     /// The maximum number of jobs in one transaction.
     private static let mostJobs = 1024
@@ -76,6 +79,9 @@ final class CacheWritingQueue: Sendable {
     func removeAll(_ done: (@Sendable (Bool) -> Void)?) {
         if !submit(Job(operation: .removeAll, bytes: 0, done: done)) { done?(false) }
     }
+
+    /// Whether a removal of this key has failed and is still to be repeated.
+    func owesRemoval(of key: CacheDigest) -> Bool { owed.contains(key) }
 
     func touch(_ key: CacheDigest) {
         let isNew = state.withLock { state in
@@ -120,17 +126,44 @@ final class CacheWritingQueue: Sendable {
 
     private func work() {
         dispatchPrecondition(condition: .onQueue(queue))
+        repeatRemovals()
         while let (jobs, touched) = take() {
-            let isDone = writer.write(jobs.map(\.operation), touched: touched)
+            let operations = jobs.map(\.operation)
+            let isDone = writer.write(operations, touched: touched)
             let puts = UInt64(jobs.count { if case .put = $0.operation { true } else { false } })
             counter.count { if isDone { $0.written += puts } else { $0.failed += puts } }
-            if isDone, jobs.contains(where: { if case .removeAll = $0.operation { true } else { false } }) {
-                writer.compact()
-            }
+            if isDone { compact(after: operations) } else { owed.add(operations) }
             let bytes = jobs.reduce(0) { $0 + $1.bytes }
             state.withLock { $0.bytes -= bytes }
             for job in jobs { job.done?(isDone) }
+            repeatRemovals()
         }
+        repeatLater()
+    }
+
+    /// Writes the removals that have failed, before anything newer.
+    private func repeatRemovals(isLast: Bool = false) {
+        if owed.isEmpty || !(isLast || writer.mayWrite) { return }
+        let operations = owed.operations
+        guard writer.write(operations, touched: [], despiteGate: isLast) else { return }
+        owed.pay()
+        compact(after: operations)
+    }
+
+    /// Repeats the removals when the disk is used again, also if there is nothing else to write by then.
+    private func repeatLater() {
+        if owed.isEmpty || state.withLock({ $0.isClosed }) { return }
+        if isRepeating.exchange(true, ordering: .relaxed) { return }
+        // A little later than the gate opens.
+        let microseconds = Int(max(options.disabledTime, 0)) + 10_000
+        queue.asyncAfter(deadline: .now() + .microseconds(microseconds)) { [weak self] in
+            self?.isRepeating.store(false, ordering: .relaxed)
+            self?.work()
+        }
+    }
+
+    private func compact(after operations: [CacheWriter.Operation]) {
+        if operations.contains(where: { if case .removeAll = $0 { true } else { false } }) { writer.compact() }
     }
 
     private func take() -> ([Job], [CacheDigest])? {
@@ -152,11 +185,13 @@ final class CacheWritingQueue: Sendable {
         }
     }
 
-    /// Writes the waiting jobs and closes the connection. May be called several times.
+    /// Writes the waiting jobs and closes the connection. Nobody repeats removals after that, so the last attempt does
+    /// not wait until the disk may be used again. May be called several times.
     func close(_ done: @escaping @Sendable () -> Void) {
         state.withLock { $0.isClosed = true }
         queue.async {
             self.work()
+            self.repeatRemovals(isLast: true)
             self.writer.close()
             done()
         }

@@ -35,7 +35,13 @@ package final class SQLiteCacheStore: CacheStorage {
     }
 
     package func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
-        readers.read(CacheReaderPool.Lookup(key: key, answer: answer))
+        let (writing, digest) = (writing, key.digest)
+        if writing.owesRemoval(of: digest) { return answer(.missing(.notFound)) }
+        readers.read(
+            CacheReaderPool.Lookup(key: key) { finding in
+                // The removal may have failed after the entry was read.
+                answer(writing.owesRemoval(of: digest) ? .missing(.notFound) : finding)
+            })
     }
 
     package func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {

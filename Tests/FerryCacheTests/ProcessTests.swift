@@ -88,7 +88,7 @@ import Testing
         .enabled(if: Self.mayMount, "this process may not mount file systems"))
     func aFullDiskIsAMissAndIsLeftAlone() throws {
         try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)
-        let script = #"mount -t tmpfs -o size=64k tmpfs "$1" && exec "$0" use "$1""#
+        let script = #"mount -t tmpfs -o size=64k,mode=700 tmpfs "$1" && exec "$0" use "$1""#
         let end = try ChildProcess(["unshare", "-m", "/bin/sh", "-c", script, probeProgram, folder.store]).finish()
         #expect(end.code == 0)
         #expect(end.output.contains("wrong=0"), "\(end.output)")
@@ -115,6 +115,37 @@ import Testing
         let end = try ChildProcess([probeProgram, "--as-nobody", "use", folder.store]).finish()
         #expect(end.code == 0)
         #expect(end.output.hasPrefix("hits=0 wrong=0 failed=48 disabled=true noPermission=2"), "\(end.output)")
+    }
+
+    @Test(
+        "A directory, database or log of another user is not used",
+        .enabled(if: getuid() == 0, "only root can do this"),
+        arguments: ["", "/entries-1.sqlite", "/entries-1.sqlite-wal"])
+    func filesOfAnotherUserAreNotUsed(name: String) async throws {
+        let store = SQLiteCacheStore(folder.options())
+        await store.write(Sample.entry(1, generation: 1), under: Sample.key(1))
+        await store.close()
+        let path = folder.store + name
+        if access(path, F_OK) != 0 { try folder.write([], to: path) }
+        try #require(chown(path, 65534, 65534) == 0)
+        let next = SQLiteCacheStore(folder.options())
+        #expect(await next.read(Sample.key(1)).reason == .unavailable)
+        #expect(await next.write(Sample.entry(2, generation: 1), under: Sample.key(2)) == false)
+        #expect(next.counts.faults == [.noPermission: 2] && next.counts.isDisabled)
+        #expect(next.counts.putAside == 0)
+        await next.close()
+    }
+
+    @Test("A directory that others may write to becomes the owner's, unless it is sticky", arguments: [0o777, 0o1777])
+    func aDirectoryThatOthersMayWriteTo(mode: mode_t) async throws {
+        try FileManager.default.createDirectory(atPath: folder.store, withIntermediateDirectories: true)
+        try #require(chmod(folder.store, mode) == 0)
+        let store = SQLiteCacheStore(folder.options())
+        let isWritten = await store.write(Sample.entry(1, generation: 1), under: Sample.key(1))
+        #expect(isWritten == (mode == 0o777))
+        #expect(store.counts.faults == (isWritten ? [:] : [.noPermission: 1]))
+        #expect(try folder.mode(folder.store) == (isWritten ? 0o755 : 0o777))
+        await store.close()
     }
 
     /// Whether a mount in a separate namespace is allowed here.

@@ -40,6 +40,10 @@ import Testing
             (#"{"enum":[],"type":["string","null"]}"#, [], ["null", "\"\""]),
             (#"{"properties":{"a":{"enum":[]}}}"#, ["{}", "{\"b\":1}"], ["{\"a\":1}"]),
             (#"{"const":{"a":[1,{"b":2}]}}"#, [#"{"a":[1.0,{"b":2}]}"#], [#"{"a":[{"b":2},1]}"#, "{}"]),
+            // No object has a key that is required and forbidden.
+            (#"{"required":["a"],"additionalProperties":false}"#, ["5", "[]"], ["{}", #"{"a":1}"#, #"{"b":1}"#]),
+            (#"{"not":{"required":["a"],"additionalProperties":false}}"#, ["{}", #"{"a":1}"#], ["5", "null"]),
+            (#"{"contains":{"required":["a"],"additionalProperties":false}}"#, [#"[{"a":1},5]"#], [#"[{"a":1},{}]"#]),
             (#"{"multipleOf":0.01}"#, ["19.99", "0", "1e20", "\"x\"", "-0.07"], ["0.001", "19.995"]),
             (#"{"multipleOf":3}"#, ["9", "-9.0", "0", "3e15"], ["10", "1.5", "1e15"]),
             (#"{"multipleOf":2.5}"#, ["5", "7.5", "1e3"], ["6", "2"]),

@@ -157,6 +157,7 @@ enum DownloadMachine {
         case otherRange = "the response has a different range than requested"
         case otherTotal = "the size of the file has changed"
         case otherVersion = "the file has changed"
+        case unknownVersion = "the response does not say to which version of the file it belongs"
         case encoded = "the response is a part of an encoded file"
         case contradiction = "the Content-Range does not match the length of the body"
         case unsatisfiable = "the server does not have the requested range"
@@ -179,11 +180,11 @@ enum DownloadMachine {
         return .take(from: 0, length: length, total: length)
     }
 
-    /// There is nothing after the last byte: the file is complete if it is still the same.
+    /// There is nothing after the last byte: the file is complete if it is still the same, and the response says so.
     private static func unsatisfiable(_ headers: Headers, _ question: Question) -> Action {
         guard question.end == nil, let range = range(headers), range.bytes == nil, let total = range.total,
             total == question.offset, total == question.total ?? total,
-            question.validator?.isContradicted(by: headers) != true
+            question.validator?.isConfirmed(by: headers) != false
         else { return .restart(.unsatisfiable) }
         return .complete
     }
@@ -203,6 +204,9 @@ enum DownloadMachine {
         let length = Int64(bytes.count)
         // A response that contradicts itself is not worth another attempt.
         if let contentLength, contentLength != length { return .fail(.contradiction) }
+        // A server may have ignored `If-Range`. Only parts with the same strong validator are of one version (RFC 9110,
+        // 15.3.7.3), and a 206 has the `ETag` that a 200 would have (15.3.7).
+        if question.validator?.isConfirmed(by: headers) == false { return mismatch(.unknownVersion) }
         return .take(from: question.offset, length: length, total: total)
     }
 
@@ -305,6 +309,14 @@ enum ResumeValidator: Sendable, Hashable {
         switch self {
         case .entityTag(let tag): headers.values(of: "ETag").contains { $0 != tag }
         case .lastModified(let date): headers.values(of: "Last-Modified").contains { $0 != date }
+        }
+    }
+
+    /// Whether a response has this validator, and no other.
+    func isConfirmed(by headers: Headers) -> Bool {
+        switch self {
+        case .entityTag(let tag): headers.values(of: "ETag") == [tag]
+        case .lastModified(let date): headers.values(of: "Last-Modified") == [date]
         }
     }
 

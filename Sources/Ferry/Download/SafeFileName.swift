@@ -18,10 +18,9 @@ enum SafeFileName {
     /// is left of it.
     static func safe(_ name: String) -> String? {
         let last = name.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? []
-        var scalars = Array(last).filter { !$0.isInvisible }
         let isBlank = { (scalar: Unicode.Scalar) in scalar.properties.isWhitespace }
         let isNoEnd = { (scalar: Unicode.Scalar) in scalar == "." || isBlank(scalar) }
-        while let first = scalars.first, isNoEnd(first) { scalars.removeFirst() }
+        var scalars = Array(last.filter { !$0.isInvisible }.drop(while: isNoEnd))
         while let last = scalars.last, isNoEnd(last) { scalars.removeLast() }
         var safe = String(String.UnicodeScalarView(scalars))
         if safe.isEmpty { return nil }
@@ -39,29 +38,38 @@ enum SafeFileName {
     static func numbered(_ name: String, _ number: Int) -> String {
         let mark = "-\(number)"
         let name = shortened(name, to: most - mark.utf8.count)
-        let ending = ending(of: name)
-        return name.dropLast(ending.count) + mark + ending
+        let dot = startOfExtension(of: name)
+        return String(name[..<dot]) + mark + name[dot...]
     }
 
-    /// The extension with its dot, if there is one.
-    private static func ending(of name: String) -> String {
-        guard let dot = name.lastIndex(of: "."), dot != name.startIndex, name[dot...].utf8.count <= longestExtension
-        else { return "" }
-        return String(name[dot...])
+    /// The place of the extension's dot; the end of the name if there is no extension.
+    private static func startOfExtension(of name: String) -> String.Index {
+        // In bytes: a step back over one character may read all of them (a row of flags, for example).
+        guard let dot = name.utf8.suffix(longestExtension).lastIndex(of: 0x2E), dot != name.startIndex else {
+            return name.endIndex
+        }
+        return dot
     }
 
     /// Shortened before the extension, and never within a character.
     private static func shortened(_ name: String, to limit: Int) -> String {
         if name.utf8.count <= limit { return name }
-        let ending = ending(of: name)
-        var stem = String(name.dropLast(ending.count))
-        while stem.utf8.count + ending.utf8.count > limit { stem.removeLast() }
-        return (stem.isEmpty ? "download" : stem) + ending
+        let dot = startOfExtension(of: name)
+        var room = limit - name[dot...].utf8.count
+        var end = name.startIndex
+        while end < dot {
+            let next = name.index(after: end)
+            room -= name[end..<next].utf8.count
+            if room < 0 || next > dot { break }
+            end = next
+        }
+        return (end == name.startIndex ? "download" : String(name[..<end])) + name[dot...]
     }
 
     private static func lastComponent(_ url: String) -> String? {
         let path = url.prefix { $0 != "?" && $0 != "#" }
-        guard let scheme = path.firstRange(of: "://"), let slash = path[scheme.upperBound...].lastIndex(of: "/") else {
+        guard let scheme = path.firstRange(of: "://"), let slash = path[scheme.upperBound...].utf8.lastIndex(of: 0x2F)
+        else {
             return nil
         }
         let component = path[path.index(after: slash)...]

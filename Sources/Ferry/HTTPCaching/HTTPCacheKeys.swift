@@ -32,11 +32,15 @@ struct HTTPCacheKey {
         left.name == right.name ? left.value < right.value : left.name < right.name
     }
 
-    /// The key of a URL, without its fragment, which is not part of the request (RFC 9110, 4.2.5).
-    func key(_ url: String) -> CacheKey { Self.key(url, of: owner) }
+    /// The key of a URL, without its fragment, which is not part of the request (RFC 9110, 4.2.5). All spellings of its
+    /// origin have the same key.
+    func key(_ url: String) -> CacheKey { Self.key(CanonicalOrigin.apply(to: url), of: owner) }
 
     /// The same for a request without secrets, in one step.
-    static func publicKey(_ url: String, _ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms) -> CacheKey {
+    static func publicKey(_ joined: String, isCanonical: Bool, _ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms)
+        -> CacheKey
+    {
+        let url = isCanonical ? joined : CanonicalOrigin.apply(to: joined)
         if terms.sensitiveData != .none { return HTTPCacheKey(prefix, terms, []).key(url) }
         return key(url, of: prefix, (terms.isShared ? 1 : 0, 0))
     }
@@ -128,7 +132,8 @@ extension AgentCore {
         if isPlain && words < .conditions {
             key =
                 found.secrets.isEmpty
-                ? HTTPCacheKey.publicKey(found.url, cache.httpPrefix, terms)
+                ? HTTPCacheKey.publicKey(
+                    found.url, isCanonical: found.reading.joined.isCanonical, cache.httpPrefix, terms)
                 : HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url)
         }
         return HTTPCacheTarget(found, key, directives: directives)

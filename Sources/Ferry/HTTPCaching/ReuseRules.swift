@@ -9,6 +9,19 @@ enum ReuseRules {
         var lifetime: Int64
         var directives: ResponseDirectives
         var hasValidator = false
+
+        /// Whether the result of a validation, which always takes some time, may serve other runs that wait for it
+        /// (RFC 9111, 4). It may not if it is stale at once, as with `max-age=0`.
+        func servesOthersOnceValidated(
+            _ request: RequestCacheControl, _ allowance: Allowance, isShared: Bool
+        ) -> Bool {
+            var validated = self
+            validated.age = 1
+            if case .validate = ReuseRules.verdict(on: validated, request, allowance, isShared: isShared) {
+                return false
+            }
+            return true
+        }
     }
 
     /// What the start of the run allows in addition to the fields, in microseconds after the lifetime.

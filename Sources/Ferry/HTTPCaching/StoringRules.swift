@@ -56,7 +56,7 @@ enum StoringRules {
     /// 9.3.3).
     private static func isOwnLocation(_ exchange: Exchange) -> Bool {
         guard let location = exchange.response["Content-Location"] else { return false }
-        return InvalidationRules.resolve(location, against: exchange.url) == exchange.url
+        return InvalidationRules.resolve(location, against: exchange.url) == CanonicalOrigin.apply(to: exchange.url)
     }
 
     /// The fields of a response that are stored (RFC 9111, 3.1). Left out are fields of the connection or a proxy,
@@ -95,9 +95,10 @@ func lowercased(_ name: String) -> String {
 /// Decides which stored responses a successful unsafe request invalidates (RFC 9111, 4.4).
 enum InvalidationRules {
     /// The URLs that are invalidated: the target, and those in `Location` and `Content-Location` of the same origin.
-    /// None after a safe method (RFC 9110, 9.2.1) or an error.
+    /// None after a safe method (RFC 9110, 9.2.1) or an error. Their origin has the spelling of ``CanonicalOrigin``.
     static func invalidated(method: String, url: String, status: Int, _ response: Headers) -> [String] {
         guard isUnsafe(method), (200..<400).contains(status) else { return [] }
+        let url = CanonicalOrigin.apply(to: url)
         var urls = [url]
         for name in ["Location", "Content-Location"] {
             guard let value = response[name], let other = resolve(value, against: url), !urls.contains(other),

@@ -113,17 +113,18 @@ struct CacheRules {
     /// `private`, or a cookie: the response is meant for one user.
     private(set) var isPersonal = false
     private(set) var setsCookies = false
+    /// `Vary` contains `*`, or more than ``VaryRules/most`` names.
     private(set) var variesByAnything = false
     /// In lower case and without duplicates. Codings that are decoded before the response is stored do not count. A
     /// coding that is not decoded makes the response usable only for requests that accept it, whatever the server says.
     private(set) var varying: [String] = []
 
     init(_ result: TransferResult) {
-        var isCoded = false
+        var (isCoded, varies) = (false, false)
         for index in 0..<result.headerCount {
             result.withHeader(index) { name, value in
                 switch name.count {
-                case 4 where name.equals("vary"): readVary(value)
+                case 4 where name.equals("vary"): varies = true
                 case 10 where name.equals("set-cookie"), 11 where name.equals("set-cookie2"):
                     (setsCookies, isPersonal) = (true, true)
                 case 13 where name.equals("cache-control"): readDirectives(value)
@@ -133,14 +134,14 @@ struct CacheRules {
                 }
             }
         }
+        if varies { readVary(Headers(result)) }
         if isCoded && !result.isDecoded { varying.append("accept-encoding") }
     }
 
-    private mutating func readVary(_ value: UnsafeRawBufferPointer) {
-        for name in Self.words(value) {
-            if name == "*" { variesByAnything = true }
-            if name != "accept-encoding", !varying.contains(name) { varying.append(name) }
-        }
+    private mutating func readVary(_ headers: Headers) {
+        let names = VaryRules.names(headers)
+        variesByAnything = names == nil
+        varying = (names ?? []).filter { $0 != "accept-encoding" }
     }
 
     private mutating func readDirectives(_ value: UnsafeRawBufferPointer) {

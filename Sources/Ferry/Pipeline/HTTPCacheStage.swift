@@ -132,20 +132,15 @@ struct HTTPCacheStage: Sendable {
                 }
                 return missed(validates: validates)
             }
-            var verdict = ReuseRules.verdict(
-                on: ReuseRules.Stored(
-                    age: variant.age(at: now), lifetime: variant.lifetime.microseconds,
-                    directives: variant.directives, hasValidator: variant.validators.isAny),
-                directives,
-                ReuseRules.Allowance(
-                    staleIfError: plan.mode.staleIfError, staleWhileRevalidate: plan.mode.staleWhileRevalidate),
-                isShared: plan.terms.isShared)
+            let facts = ReuseRules.Stored(
+                age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives,
+                hasValidator: variant.validators.isAny)
+            var verdict = ReuseRules.verdict(on: facts, directives, allowance, isShared: plan.terms.isShared)
             // Only the server can evaluate these conditions.
-            if ValidationRules.conditionsOfServer.contains(where: { sent.fields.contains($0) }) {
-                verdict = .validate(standsIn: false)
-            }
-            if plan.mode.way == .revalidate { verdict = .validate(standsIn: false) }
-            if sent.isRetry && variant.result.status >= 400 { verdict = .validate(standsIn: false) }
+            let needsServer =
+                plan.mode.way == .revalidate || (sent.isRetry && variant.result.status >= 400)
+                || ValidationRules.conditionsOfServer.contains { sent.fields.contains($0) }
+            if needsServer { verdict = .validate(standsIn: false) }
             if verdict == .serveWhileRevalidating && !(plan.mode.asksNetwork && sent.isRepeatable) {
                 verdict = .validate(standsIn: false)
             }
@@ -167,7 +162,9 @@ struct HTTPCacheStage: Sendable {
                         continue
                     }
                     self.lead = lead
-                } else if mayWait, !directives.noCache, !variant.directives.noCache {
+                } else if mayWait, !needsServer,
+                    facts.servesOthersOnceValidated(directives, allowance, isShared: plan.terms.isShared)
+                {
                     // Another run is validating it: the result may serve this one, too (RFC 9111, 4).
                     mayWait = false
                     let isOver = await control.wait(until: deadline) { cache.validations.wait(key, $0) }
@@ -179,6 +176,11 @@ struct HTTPCacheStage: Sendable {
                 return missed(isFresh && !variant.directives.noCache ? .request : .stale, validates: validates)
             }
         }
+    }
+
+    private var allowance: ReuseRules.Allowance {
+        ReuseRules.Allowance(
+            staleIfError: plan.mode.staleIfError, staleWhileRevalidate: plan.mode.staleWhileRevalidate)
     }
 
     /// Continues a validation whose request a plain transfer has already sent.

@@ -47,19 +47,17 @@ final class PlainValidation: Sendable {
             ? RequestCacheControl(cacheControl: plan.target.cacheControl, pragma: plan.target.pragma)
             : RequestCacheControl()
         let (now, isShared) = (cache.clock(), plan.terms.isShared)
-        let verdict = ReuseRules.verdict(
-            on: ReuseRules.Stored(
-                age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives,
-                hasValidator: variant.validators.isAny),
-            directives,
-            ReuseRules.Allowance(
-                staleIfError: plan.mode.staleIfError, staleWhileRevalidate: plan.mode.staleWhileRevalidate),
-            isShared: isShared)
+        let facts = ReuseRules.Stored(
+            age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives,
+            hasValidator: variant.validators.isAny)
+        let allowance = ReuseRules.Allowance(
+            staleIfError: plan.mode.staleIfError, staleWhileRevalidate: plan.mode.staleWhileRevalidate)
+        let verdict = ReuseRules.verdict(on: facts, directives, allowance, isShared: isShared)
         guard case .validate(let standsIn) = verdict, !directives.noStore, !directives.onlyIfCached else { return nil }
         conditions = stored.conditions(selecting: index)
         if conditions.bytes.isEmpty { return nil }
         lead = cache.validations.lead(key)
-        if !directives.noCache && !variant.directives.noCache {
+        if facts.servesOthersOnceValidated(directives, allowance, isShared: isShared) {
             // Another run is validating it, and an exchange can wait for that run. A plain transfer cannot.
             if lead == nil { return nil }
             // Another run has validated it since the lookup.

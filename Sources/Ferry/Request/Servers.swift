@@ -108,6 +108,8 @@ final class BaseURL: Sendable {
     /// The part of the query that comes before the query of every path.
     let query: String
     let credentials: Authorization?
+    /// Whether the spelling of the origin is that of ``CanonicalOrigin``: checked once, for all keys in the cache.
+    let isCanonical: Bool
 
     convenience init(_ text: String) throws(URLFault) {
         var text = text
@@ -132,10 +134,16 @@ final class BaseURL: Sendable {
             query: String(decoding: found.query ?? [], as: UTF8.self), credentials: found.credentials)
     }
 
+    /// A URL below this one.
+    func joined(_ url: String) -> JoinedURL {
+        JoinedURL(url: url, credentials: credentials, isCanonical: isCanonical)
+    }
+
     private init(prefix: String, query: String, credentials: Authorization?) {
         var bare = Substring(prefix)
         while bare.utf8.last == 0x2F { bare = bare.dropLast() }
         self.prefix = String(bare)
+        isCanonical = CanonicalOrigin.apply(to: self.prefix) == self.prefix
         // An origin without a path has the path "/". A path keeps its trailing slash or has none.
         let slashes = bare.utf8.filter { $0 == 0x2F }.count
         whole = slashes == 2 ? bare + "/" : prefix

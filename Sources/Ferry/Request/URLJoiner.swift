@@ -13,6 +13,8 @@ struct JoinedURL: Equatable {
     /// The URL is neither below the base URL nor below the CDN URL, so it must not receive secrets of the
     /// configuration.
     var isForeign = false
+    /// Whether the spelling of the origin is known to be that of ``CanonicalOrigin``.
+    var isCanonical = false
 }
 
 /// Makes one URL from a base URL and a path (RFC 3986). It has no state.
@@ -22,7 +24,7 @@ enum URLJoiner {
         var path = path
         // The usual case: a path below the base URL with nothing to change.
         if let base, base.query.isEmpty, path.withUTF8({ $0.first == 0x2F && isPlain($0) }) {
-            return JoinedURL(url: base.prefix + path, credentials: base.credentials)
+            return base.joined(base.prefix + path)
         }
         let outcome = path.withUTF8 { bytes -> Result<JoinedURL?, URLFault> in
             if let scheme = schemeLength(bytes) {
@@ -32,7 +34,7 @@ enum URLJoiner {
             guard let base else { return .failure(faultWithoutBase(bytes)) }
             // Nothing to escape or remove: the two texts are joined below.
             if base.query.isEmpty, isPlain(bytes) { return .success(nil) }
-            return .success(JoinedURL(url: relative(bytes, to: base), credentials: base.credentials))
+            return .success(base.joined(relative(bytes, to: base)))
         }
         switch outcome {
         case .failure(let fault): throw fault
@@ -40,11 +42,11 @@ enum URLJoiner {
         case .success(nil): break
         }
         guard let base else { throw .invalid }
-        if path.isEmpty { return JoinedURL(url: base.whole, credentials: base.credentials) }
+        if path.isEmpty { return base.joined(base.whole) }
         let first = path.utf8.first
-        if first == 0x3F { return JoinedURL(url: base.whole + path, credentials: base.credentials) }
+        if first == 0x3F { return base.joined(base.whole + path) }
         let url = first == 0x2F ? base.prefix + path : base.prefix + "/" + path
-        return JoinedURL(url: url, credentials: base.credentials)
+        return base.joined(url)
     }
 
     /// Appends `a=b&c` to the query, before a fragment, with `?` or `&` as needed.

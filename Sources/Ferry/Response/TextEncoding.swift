@@ -38,7 +38,11 @@ public struct TextEncoding: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static func trimmed(_ text: Substring) -> String {
-        String(text.trimmingPrefix { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
+        let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+        // In bytes: a step back over one character may read all of them.
+        var bytes = text.utf8.drop(while: isBlank)
+        while let last = bytes.last, isBlank(last) { bytes.removeLast() }
+        return String(Substring(bytes))
     }
 
     /// `nil` if the encoding is unknown.

@@ -185,15 +185,6 @@ extension SchemaReader {
             .init(key: $0.key, schema: $0.schema, isRequired: required.contains(ExactText($0.key)))
         }
         let others = required.subtracting(declared)
-        guard others.isEmpty || !shape.others.refuses || !shape.patterned.isEmpty else {
-            throw error("required", "has a key that additionalProperties forbids")
-        }
         shape.required = others.map(\.text).sorted()
-    }
-}
-
-extension SchemaShape.Others {
-    fileprivate var refuses: Bool {
-        if case .none = self { true } else { false }
     }
 }

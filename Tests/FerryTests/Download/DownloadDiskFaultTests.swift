@@ -26,7 +26,8 @@ import Testing
             server.script(
                 path: "/bytes/300000000", uses: 1,
                 [
-                    .send("HTTP/1.1 206 OK\r\nContent-Range: bytes 199000000-299999999/300000000\r\n\r\n"),
+                    .send("HTTP/1.1 206 OK\r\nETag: \"v1\"\r\n"),
+                    .send("Content-Range: bytes 199000000-299999999/300000000\r\n\r\n"),
                     .pattern(bytes: 101_000_000), .close,
                 ])
             let error = await notedDownload(by: agent, "/bytes/300000000", to: .file(folder.file("f")), way).error

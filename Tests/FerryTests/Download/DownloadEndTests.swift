@@ -158,7 +158,9 @@ import Testing
             try folder.leavePart([], "f", of: server.baseURL + "/f", total: size)
             #expect(truncate(folder.file("f.ferry-part"), off_t(size)) == 0)
             server.answer(
-                "/f", "416 Range Not Satisfiable", "Content-Range: bytes */\(size)", "Content-Length: 0", body: "")
+                "/f", "416 Range Not Satisfiable", "Content-Range: bytes */\(size)", "ETag: \"v1\"",
+                "Content-Length: 0",
+                body: "")
             var request = HTTPRequest(.get, "/f")
             request.deadline = .milliseconds(500)
             let began = ContinuousClock.now

@@ -32,10 +32,13 @@ import Testing
 
     @Test func theRestIsTaken() {
         let taken = Machine.Action.take(from: 5, length: 5, total: 10)
-        #expect(answered(206, ["Content-Range": "bytes 5-9/10"], length: 5, to: rest) == taken)
-        #expect(answered(206, ["Content-Range": "bytes 5-9/10"], to: rest) == taken, "chunked")
-        #expect(answered(206, ["Content-Range": "BYTES 5-9/*"], length: 5, to: rest) == taken, "the total is known")
-        #expect(answered(206, ["Content-Range": "bytes 5-9/10", "ETag": "\"v1\""], length: 5, to: rest) == taken)
+        func part(_ range: String) -> Headers { ["Content-Range": range, "ETag": "\"v1\""] }
+        #expect(answered(206, part("bytes 5-9/10"), length: 5, to: rest) == taken)
+        #expect(answered(206, part("bytes 5-9/10"), to: rest) == taken, "chunked")
+        #expect(answered(206, part("BYTES 5-9/*"), length: 5, to: rest) == taken, "the total is known")
+        var unknown = rest
+        unknown.validator = nil
+        #expect(answered(206, ["Content-Range": "bytes 5-9/10"], length: 5, to: unknown) == taken, "none was known")
         #expect(
             answered(206, ["Content-Range": "bytes 0-9/10"], length: 10, to: Machine.Question())
                 == .take(from: 0, length: 10, total: 10))
@@ -73,6 +76,28 @@ import Testing
         #expect(answered(206, later, length: 5, to: dated) == .restart(.otherVersion))
     }
 
+    @Test("A part without the validator of the others is not combined with them (RFC 9110, 15.3.7.3)")
+    func aPartOfAnUnknownVersionBeginsAnew() {
+        let modified = "Mon, 01 Jan 2024 00:00:00 GMT"
+        let all: [ResumeValidator] = [.entityTag("\"v1\""), .lastModified(modified)]
+        for validator in all {
+            let question = Machine.Question(offset: 5, validator: validator, total: 10)
+            let segment = Machine.Question(offset: 5, end: 10, validator: validator, total: 10)
+            for question in [question, segment] {
+                var headers: Headers = ["Content-Range": "bytes 5-9/10"]
+                #expect(answered(206, headers, length: 5, to: question) == .restart(.unknownVersion))
+                headers[validator.condition.name == "If-None-Match" ? "Last-Modified" : "ETag"] = "\"v1\""
+                #expect(answered(206, headers, length: 5, to: question) == .restart(.unknownVersion))
+                headers["ETag"] = "\"v1\""
+                headers["Last-Modified"] = modified
+                #expect(
+                    answered(206, headers, length: 5, to: question) == .take(from: 5, length: 5, total: 10))
+            }
+            let end = Machine.Question(offset: 10, validator: validator, total: 10)
+            #expect(answered(416, ["Content-Range": "bytes */10"], to: end) == .restart(.unsatisfiable))
+        }
+    }
+
     @Test func whoContradictsHimselfIsNotAskedAgain() {
         #expect(answered(206, ["Content-Range": "bytes 5-9/10"], length: 50, to: rest) == .fail(.contradiction))
         #expect(answered(206, ["Content-Range": "bytes 5-9/10"], length: 4, to: rest) == .fail(.contradiction))
@@ -84,7 +109,8 @@ import Testing
 
     @Test func nothingBehindTheLastByteIsTheWholeFile() {
         let all = Machine.Question(offset: 10, validator: .entityTag("\"v1\""), total: 10)
-        #expect(answered(416, ["Content-Range": "bytes */10"], to: all, isAccepted: false) == .complete)
+        let same: Headers = ["Content-Range": "bytes */10", "ETag": "\"v1\""]
+        #expect(answered(416, same, to: all, isAccepted: false) == .complete)
         #expect(answered(416, ["Content-Range": "bytes */11"], to: all, isAccepted: false) == .restart(.unsatisfiable))
         #expect(answered(416, ["Content-Range": "bytes */10"], to: rest, isAccepted: false) == .restart(.unsatisfiable))
         #expect(answered(416, to: all, isAccepted: false) == .restart(.unsatisfiable))
@@ -103,7 +129,7 @@ import Testing
         let piece = Machine.Question(offset: 2, end: 6, validator: .entityTag("\"v1\""), total: 10)
         #expect(piece.range == "bytes=2-5")
         #expect(
-            answered(206, ["Content-Range": "bytes 2-5/10"], length: 4, to: piece)
+            answered(206, ["Content-Range": "bytes 2-5/10", "ETag": "\"v1\""], length: 4, to: piece)
                 == .take(from: 2, length: 4, total: 10))
         #expect(answered(206, ["Content-Range": "bytes 2-9/10"], length: 8, to: piece) == .restart(.otherRange))
         #expect(answered(200, length: 10, to: piece) == .restart(.ignoredRange))

@@ -81,7 +81,7 @@ import Testing
                 path: "/bytes/1000000", uses: 1,
                 [
                     .send("HTTP/1.1 206 OK\r\nContent-Range: bytes 300001-999999/1000000\r\n"),
-                    .send("Content-Length: 699999\r\n\r\n"),
+                    .send("ETag: \"ferry-1000000\"\r\nContent-Length: 699999\r\n\r\n"),
                     .sendBytes(LoopbackServer.pattern(300_001..<1_000_000)), .serve,
                 ])
             let other = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
@@ -218,7 +218,8 @@ import Testing
             server.script(
                 path: "/flaky",
                 [
-                    .send("HTTP/1.1 206 OK\r\nContent-Range: bytes 700-999/1000\r\nContent-Length: 300\r\n\r\n"),
+                    .send("HTTP/1.1 206 OK\r\nContent-Range: bytes 700-999/1000\r\nETag: \"v\"\r\n"),
+                    .send("Content-Length: 300\r\n\r\n"),
                     .sendBytes(LoopbackServer.pattern(700..<1000)), .serve,
                 ])
             let flaky = try await agent.download(Get("/flaky"), to: .file(folder.file("flaky")))

@@ -47,6 +47,13 @@ import Testing
         #expect(suffixed.flatMap(SafeFileName.safe) == suffixed)
     }
 
+    @Test func aLongNameIsCutBetweenCharacters() {
+        let flag = "\u{1F1E9}\u{1F1EA}"
+        let flags = SafeFileName.safe(String(repeating: flag, count: 100) + ".txt")
+        #expect(flags == String(repeating: flag, count: 31) + ".txt")
+        #expect(SafeFileName.numbered("a.b\u{E9}", 2) == "a-2.b\u{E9}" && SafeFileName.numbered(".a", 2) == ".a-2")
+    }
+
     @Test func withoutANameTheURLsLastComponent() {
         #expect(name(nil) == "last.bin")
         #expect(name("attachment") == "last.bin" && name("attachment; filename=..") == "last.bin")

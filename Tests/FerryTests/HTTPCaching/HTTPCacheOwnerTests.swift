@@ -121,6 +121,56 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test(
+        "An unsafe request invalidates what was stored under another spelling of its origin",
+        arguments: [
+            "http://API.h", "HTTP://api.h", "http://api.h:80", "http://API.h:/", "http://api.h:0080",
+            "http://b\u{FC}.h",
+            "http://[0::1]",
+        ])
+    func anotherSpellingOfTheOriginIsInvalidated(base: String) async throws {
+        let canonical =
+            base.contains("[") ? "http://[::1]" : base.contains("b\u{FC}") ? "http://xn--b-eha.h" : "http://api.h"
+        let stub = StubTransport { request in
+            if request.method == .get {
+                return .response(headers: ["Cache-Control": "max-age=60"], body: "answer \(request.number)")
+            }
+            let isFull = request.headers.contains("X-Full")
+            return .response(status: 201, headers: ["Location": isFull ? canonical + "/y" : "/y"])
+        }
+        let agent = bench.agent(stub) { $0.baseURL = base }
+        let (x, y) = (http(), http(path: "/y"))
+        for headers in [[:], ["X-Full": "1"]] as [Headers] {
+            _ = try await texts(agent, x, y)
+            #expect(try await texts(agent, x, y).allSatisfy { $0.hasPrefix("cached") })
+            // Both the target and what the response names.
+            _ = try await agent.send(http(headers, path: canonical + "/x", method: .post))
+            #expect(try await texts(agent, x, y).allSatisfy { !$0.hasPrefix("cached") })
+        }
+        // All spellings share what is stored.
+        #expect(try await texts(agent, http(path: canonical + "/x")).allSatisfy { $0.hasPrefix("cached") })
+        await agent.shutdown()
+    }
+
+    @Test func theKeyOfACanonicalURLIsTheURLAsItIs() {
+        for url in [
+            "http://h/x?Q=1", "https://api.example.com:8443/A", "http://127.0.0.1:8080/", "https://h:80/",
+            "http://h:443/",
+            "http+unix://%2Frun%2Fa.sock/X", "http://[::1]:81/", "http://xn--bcher-kva.test/",
+        ] {
+            #expect(CanonicalOrigin.apply(to: url) == url)
+        }
+        for (url, canonical) in [
+            ("HTTPS://H:443/X", "https://h/X"), ("http://H:8080/X?A#B", "http://h:8080/X?A#B"),
+            ("http://h:80", "http://h"),
+            ("http://b\u{FC}cher.test/\u{FC}", "http://xn--bcher-kva.test/\u{FC}"),
+            ("http://[::0:1]:80/", "http://[::1]/"),
+            ("HTTP+UNIX://%2fa/X", "http+unix://%2fa/X"),
+        ] {
+            #expect(CanonicalOrigin.apply(to: url) == canonical)
+        }
+    }
+
     @Test func aResponseThatIsOlderThanTheChangeIsNotStored() async throws {
         let stub = StubTransport { $0.method == .get ? .hold : .response() }
         let agent = bench.agent(stub)

@@ -25,7 +25,7 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
 }
 
 /// Runs with `CachePolicy.http`: what is reused, validated and updated.
-@Suite struct HTTPCacheRunTests {
+@Suite(.timeLimit(.minutes(1))) struct HTTPCacheRunTests {
     private let bench = CacheBench()
 
     @Test(arguments: [true, false]) func aFreshResponseIsReused(memory: Bool) async throws {
@@ -287,6 +287,35 @@ private func tagged(_ control: String = "max-age=60", _ more: Headers = Headers(
         }
         #expect(replies.allSatisfy { $0?.value == "answer 1" })
         #expect(stub.requests.count == 2)
+        await agent.shutdown()
+    }
+
+    @Test(
+        "Runs do not wait for a validation whose result cannot serve them",
+        arguments: [("max-age=0", ""), ("no-cache", ""), ("max-age=60", "max-age=0")], [true, false])
+    func runsDoNotWaitInVain(_ fields: (response: String, request: String), isPlain: Bool) async throws {
+        let headers: Headers = ["Cache-Control": fields.response, "ETag": "\"a\""]
+        let stub = StubTransport { $0.number > 1 ? .hold : .response(headers: headers, body: "answer 1") }
+        let agent = bench.agent(stub)
+        var request = http(fields.request.isEmpty ? Headers() : ["Cache-Control": fields.request])
+        _ = try await agent.send(request)
+        bench.advance(by: .seconds(1))
+        if !isPlain { request.cacheMode = .cacheElseNetwork(staleIfError: .seconds(1)) }
+        let replies = try await withThrowingTaskGroup(of: Reply<String>.self) { [request] group in
+            for _ in 0..<6 {
+                group.addTask {
+                    if isPlain { return try await agent.send(request) }
+                    let outcome = Outcome<String>()
+                    agent.start(request, completion: outcome.take)
+                    return try await outcome.result.get()
+                }
+            }
+            await stub.waitForHeld(6)
+            stub.releaseAll(with: .response(status: 304, headers: headers))
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(replies.allSatisfy { $0.value == "answer 1" && $0.cacheStatus?.isCollapsed == false })
+        #expect(stub.requests.count == 7)
         await agent.shutdown()
     }
 
