@@ -78,6 +78,7 @@ static bool begin_response(ferry__connection *c) {
   if (!head)
     return false;
   ferry__head_begin(head, 0);
+  head->tunnel = true;
   ferry__response_begin(&c->response, head, true);
   return c->tunnelling = true;
 }
