@@ -130,6 +130,17 @@ extension CoreTests {
             }
         }
 
+        @Test func aFieldForTheProxyWithoutAValueIsAField() async throws {
+            try await withSecureCore { core, server in
+                server.script(tunnel)
+                let result = try await core.run(
+                    CoreRequest("GET", "https://localhost:1/hello").through(server).with {
+                        $0.add("Proxy-Authorization", "")
+                    })
+                #expect(result.fault == .ok && server.requests[0].headers["Proxy-Authorization"] == "")
+            }
+        }
+
         @Test(arguments: [
             "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: identity\r\n",
             "Content-Length: 0, 0\r\n", "Content-Length: 1\r\nContent-Length: 2\r\n",
