@@ -26,12 +26,22 @@ package struct BodyEncoder: ~Copyable, @unchecked Sendable {
     package mutating func encode(
         _ bytes: UnsafeRawBufferPointer, isLast: Bool = false, to output: inout [UInt8]
     ) -> Bool {
+        run(bytes, isLast ? FERRY_ENCODE_END : FERRY_ENCODE_MORE, &output)
+    }
+
+    /// Appends the output for all bytes so far, which can then be decoded. It costs a few bytes. Returns `false` if
+    /// there is not enough memory.
+    package mutating func flush(to output: inout [UInt8]) -> Bool {
+        run(UnsafeRawBufferPointer(start: nil, count: 0), FERRY_ENCODE_FLUSH, &output)
+    }
+
+    private mutating func run(_ bytes: UnsafeRawBufferPointer, _ then: Int, _ output: inout [UInt8]) -> Bool {
         var rest = bytes[...]
         while true {
             var (taken, made) = (0, 0)
             let code = withUnsafeTemporaryAllocation(byteCount: Self.roomSize, alignment: 16) { room in
                 let code = ferry_encode(
-                    encoder, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count, isLast ? 1 : 0,
+                    encoder, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count, Int32(then),
                     room.baseAddress!, room.count, &taken, &made)
                 output.append(contentsOf: UnsafeRawBufferPointer(rebasing: room[..<made]))
                 return code
@@ -39,7 +49,7 @@ package struct BodyEncoder: ~Copyable, @unchecked Sendable {
             if code < 0 { return false }
             rest = rest.dropFirst(taken)
             // If the room is not full, the encoder has no more output.
-            if isLast ? code == 1 : rest.isEmpty && made < Self.roomSize { return true }
+            if then != FERRY_ENCODE_MORE ? code == 1 : rest.isEmpty && made < Self.roomSize { return true }
         }
     }
 

@@ -276,6 +276,37 @@ extension CoreTests {
             }
         }
 
+        /// Some servers pad or sign every chunk. In total, that is more than one chunk may have.
+        @Test(arguments: [
+            "10   \t        ", "10;a=\"012345678\"", "100;chunk-signature=" + String(repeating: "0", count: 64),
+        ])
+        func theExtensionsOfALongBodyAreNotBoundedInTotal(size: String) async throws {
+            let count = size.hasPrefix("100") ? 256 : 16
+            let data = String(repeating: "x", count: count)
+            try await run([
+                .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                .repeating("\(size)\r\n\(data)\r\n", times: 3_000), .send("0\r\n\r\n"),
+            ]) { result in
+                #expect(result.fault == .ok && result.text.utf8.count == 3_000 * count)
+            }
+        }
+
+        @Test(arguments: [20, 1_000, 100_000]) func aBodyThatIsMostlyExtensionsIsRefused(length: Int) async throws {
+            var options = CoreLoop.Options()
+            options.engine = FERRY_ENGINE_HTTP1
+            try await withCore(options) { core, server in
+                let chunk = "1;\(String(repeating: "x", count: length))\r\nx\r\n"
+                server.script(
+                    path: "/x",
+                    [
+                        .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                        .repeating(chunk, times: 10_000), .keepOpen,
+                    ])
+                let result = try await core.get(server.baseURL + "/x")
+                #expect(result.fault == .malformed(FERRY_D_CHUNK) && result.bodyReceived < 16_384)
+            }
+        }
+
         @Test func aChunkMayBeAnnouncedAsLargeAsAFile() async throws {
             try await run([
                 .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7fffffffffffffff\r\nhello"), .close,

@@ -130,6 +130,28 @@ extension CoreTests {
             }
         }
 
+        @Test func aFieldForTheProxyWithoutAValueIsAField() async throws {
+            try await withSecureCore { core, server in
+                server.script(tunnel)
+                let result = try await core.run(
+                    CoreRequest("GET", "https://localhost:1/hello").through(server).with {
+                        $0.add("Proxy-Authorization", "")
+                    })
+                #expect(result.fault == .ok && server.requests[0].headers["Proxy-Authorization"] == "")
+            }
+        }
+
+        @Test(arguments: [
+            "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: identity\r\n",
+            "Content-Length: 0, 0\r\n", "Content-Length: 1\r\nContent-Length: 2\r\n",
+        ]) func theFramingOfASuccessfulAnswerToConnectIsIgnored(fields: String) async throws {
+            try await withSecureCore { core, server in
+                server.script([.expectHead, .send("HTTP/1.1 200 OK\r\n\(fields)\r\n"), .startTLS, .serve])
+                let result = try await core.run(CoreRequest("GET", "https://localhost:1/hello").through(server))
+                #expect(result.fault == .ok && result.text == "Hello, ferry", "\(result.fault)")
+            }
+        }
+
         @Test func theProxyWantsCredentials() async throws {
             try await withSecureCore { core, server in
                 let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 3\r\n\r\nabc"

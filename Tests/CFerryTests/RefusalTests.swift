@@ -107,6 +107,14 @@ extension CoreTests {
             }
         }
 
+        @Test(arguments: [("a.test", "b.test"), ("a.test", "a.test"), ("", "a.test")])
+        func aSecondHost(first: String, second: String) async throws {
+            try await expect(CoreFault(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING)) { request, _ in
+                request.add("Host", first)
+                request.add("host", second)
+            }
+        }
+
         @Test func fieldsCutShort() async throws {
             try await withCore { core, server in
                 let request = CoreRequest("GET", server.baseURL + "/")

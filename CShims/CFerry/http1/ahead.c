@@ -7,11 +7,20 @@
 
 static const ferry__fault none = {FERRY_OK, 0};
 
+/* Those that may hang do not count. */
 static unsigned unused(const ferry__route *route, bool with_waited_for) {
   unsigned count = route->idle_count;
   for (const ferry__connection *c = route->dialing; c; c = c->next)
-    count += !c->transfer ||
-             (with_waited_for && (c->transfer->flags & FERRY_CONNECT));
+    count += c->transfer
+                 ? with_waited_for && (c->transfer->flags & FERRY_CONNECT)
+                 : !ferry__connection_is_slow(c);
+  return count;
+}
+
+static unsigned hanging(const ferry__route *route) {
+  unsigned count = 0;
+  for (const ferry__connection *c = route->dialing; c; c = c->next)
+    count += !c->transfer && ferry__connection_is_slow(c);
   return count;
 }
 
@@ -79,7 +88,9 @@ void ferry__route_keep_ready(ferry_loop *loop, ferry__route *route) {
   ferry__route_retire(loop, route);
   if (route->idle_count >= least || route->via || loop->closing)
     return;
-  for (unsigned n = unused(route, false); n < least; n++)
+  /* Those that hang are replaced, but never by more than as many. */
+  uint64_t hang = hanging(route), most = 2 * (uint64_t)least;
+  for (uint64_t n = unused(route, false); n < least && n + hang < most; n++)
     if (ferry__route_dial(loop, route, fewest_unused(loop, route), NULL).code)
       return;
 }

@@ -72,7 +72,7 @@ struct ferry__connection {
   ferry__response response;
   uint32_t served;    /* exchanges that have ended */
   uint64_t connected_ns, secured_ns; /* 0 = not yet */
-  uint64_t idle_since, await_until; /* ms */
+  uint64_t idle_since, await_until; /* ms; before IDLE: when dialing began */
   uint64_t retire_at; /* ms: not used again after this; 0 = never */
   uint64_t asked_at;  /* ms: when its exchange started */
   uint64_t turn;      /* the turn in which everything available was read */
@@ -197,6 +197,14 @@ static inline bool ferry__connection_is_kept(const ferry__connection *c) {
 }
 
 /* ---- Routes (route.c) ---------------------------------------------------- */
+
+/* A connection that is still being dialed after this time may hang: no further
+ * transfer depends on it. */
+enum { FERRY__SLOW_MS = 500 };
+
+static inline bool ferry__connection_is_slow(const ferry__connection *c) {
+  return ferry__now(c->loop) >= c->idle_since + FERRY__SLOW_MS;
+}
 
 /* Connections that are interchangeable: the same origin, proxy, user of that
  * proxy, and restriction of addresses. */

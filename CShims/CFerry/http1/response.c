@@ -8,7 +8,10 @@
 enum {
   MOST_DIGITS = 16,       /* of a chunk's size; some servers pad it to this
                            * length */
-  MOST_EXTENSIONS = 16384 /* bytes of a response; they are ignored */
+  /* Bytes of chunk extensions, which are ignored. A body has this many without
+   * data, .. */
+  MOST_EXTENSIONS = 16384,
+  FREE_EXTENSIONS = 16 /* .. and each chunk this many and those of its data */
 };
 
 void ferry__response_begin(ferry__response *r, ferry__head *head,
@@ -245,6 +248,13 @@ static bool extension_byte(ferry__response *r, char c) {
   return ++r->extensions <= MOST_EXTENSIONS;
 }
 
+/* A server may pad every size, or sign every chunk. But a body that is mostly
+ * extensions costs time, and never reaches a limit of its size. */
+static void pay_extensions(ferry__response *r) {
+  uint64_t paid = r->left + FREE_EXTENSIONS;
+  r->extensions = r->extensions > paid ? r->extensions - (uint32_t)paid : 0;
+}
+
 /* Takes a byte between the data of two chunks. Returns false on a fault. */
 static bool framing_byte(ferry__response *r, char c) {
   switch (r->state) {
@@ -253,6 +263,7 @@ static bool framing_byte(ferry__response *r, char c) {
   case FERRY__IN_CHUNK_EXTENSION:
     return extension_byte(r, c);
   case FERRY__AT_CHUNK_LF:
+    pay_extensions(r);
     r->state = r->left ? FERRY__IN_CHUNK : FERRY__IN_TRAILERS;
     return c == '\n';
   case FERRY__AT_CHUNK_END:

@@ -41,7 +41,8 @@ typedef struct ferry__response {
   uint64_t left; /* of the body or the chunk */
   char *line;    /* the start of an incomplete line */
   uint32_t line_length, line_capacity;
-  uint32_t extensions; /* bytes of chunk extensions so far */
+  uint32_t extensions; /* bytes of chunk extensions beyond those that are
+                        * free */
   ferry__fault fault;
   uint16_t informational;
   uint8_t state;   /* enum ferry__part_of */

@@ -236,15 +236,30 @@ ferry__fault ferry__route_dial(ferry_loop *loop, ferry__route *route,
   return (ferry__fault){FERRY_OK, 0};
 }
 
+/* Closes the oldest one that may hang and that no transfer waits for. So those
+ * that hang do not take a route beyond the host's limit. */
+static void make_room(ferry_loop *loop, ferry__route *route) {
+  ferry__connection *c = route->dialing;
+  if (route->connections < loop->options.max_per_host)
+    return;
+  while (c && (c->transfer || !ferry__connection_is_slow(c)))
+    c = c->next;
+  if (c)
+    close_for(c, FERRY_CLOSED_EVICTED);
+}
+
 /* Waits for a connection whose transfer has been served by another one, or
  * dials one. */
 static ferry__fault wait_for(ferry_loop *loop, ferry__route *route,
                              ferry__backend *backend, ferry__transfer *t) {
   ferry__connection *c = route->dialing;
-  while (c && (c->transfer || (backend && c->backend != backend)))
+  while (c && (c->transfer || ferry__connection_is_slow(c) ||
+               (backend && c->backend != backend)))
     c = c->next;
-  if (!c)
+  if (!c) {
+    make_room(loop, route);
     return ferry__route_dial(loop, route, backend, t);
+  }
   c->transfer = t;
   c->ahead = false;
   t->connection = c;

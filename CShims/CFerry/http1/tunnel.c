@@ -30,6 +30,14 @@ static char *basic(const char *user, const char *password) {
   return (char *)coded;
 }
 
+/* A field without a value ends with a semicolon (write_fields). */
+static char *put_field(char *to, const char *line) {
+  to = stpcpy(to, line);
+  if (to[-1] == ';' && !strchr(line, ':'))
+    to[-1] = ':';
+  return stpcpy(to, "\r\n");
+}
+
 static size_t size_of_list(const struct curl_slist *at) {
   size_t size = 0;
   for (; at; at = at->next)
@@ -45,7 +53,8 @@ static char *compose(ferry__connection *c, const ferry__transfer *t,
   const char *agent = c->loop->user_agent;
   bool own = false;
   for (const struct curl_slist *at = x->proxy_headers; at; at = at->next)
-    own |= !strncasecmp(at->data, "Proxy-Authorization:", 20);
+    own |= !strncasecmp(at->data, "Proxy-Authorization", 19) &&
+           (at->data[19] == ':' || at->data[19] == ';');
   char *secret = x->proxy_user && !own
                      ? basic(x->proxy_user,
                              x->proxy_password ? x->proxy_password : "")
@@ -64,7 +73,7 @@ static char *compose(ferry__connection *c, const ferry__transfer *t,
                      agent ? "\r\n" : "");
     char *end = text + n;
     for (const struct curl_slist *at = x->proxy_headers; at; at = at->next)
-      end = stpcpy(stpcpy(end, at->data), "\r\n");
+      end = put_field(end, at->data);
     end = stpcpy(end, "\r\n");
     *length = (size_t)(end - text);
   }
@@ -78,6 +87,7 @@ static bool begin_response(ferry__connection *c) {
   if (!head)
     return false;
   ferry__head_begin(head, 0);
+  head->tunnel = true;
   ferry__response_begin(&c->response, head, true);
   return c->tunnelling = true;
 }

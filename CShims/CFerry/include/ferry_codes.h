@@ -42,7 +42,7 @@ enum {
   FERRY_D_METHOD,
   FERRY_D_HEADER_NAME,
   FERRY_D_HEADER_VALUE,
-  FERRY_D_FRAMING, /* the caller's Content-Length or Transfer-Encoding */
+  FERRY_D_FRAMING, /* the caller's Content-Length, Transfer-Encoding or Hosts */
   /* FERRY_E_DNS */
   FERRY_D_DNS_NOT_FOUND,
   FERRY_D_DNS_TEMPORARY,

@@ -16,6 +16,14 @@ enum {
   FERRY_ENCODE_ZSTD = 2,
 };
 
+/* What follows the bytes that are given to the encoder. */
+enum {
+  FERRY_ENCODE_MORE = 0,
+  FERRY_ENCODE_END = 1,   /* nothing: the body is complete */
+  FERRY_ENCODE_FLUSH = 2, /* perhaps nothing for a long time: the receiver must
+                           * be able to decode everything so far */
+};
+
 /* The encoder of one body. One thread at a time may use it. */
 typedef struct ferry_encoder ferry_encoder;
 
@@ -27,11 +35,11 @@ void ferry_encoder_free(ferry_encoder *_Nonnull encoder);
 
 /* [any thread] Compresses bytes of `in` to `out`, which has room for `room`
  * bytes. Sets `taken` to the number of bytes that were consumed, and `made` to
- * the number of bytes that were written. `is_last` means that nothing follows
- * `in`. Returns 1 when the whole body was written, 0 if the function must be
- * called again, or FERRY_E_MEMORY. */
+ * the number of bytes that were written. Returns 1 when everything was written
+ * up to the end or the flush, 0 if the function must be called again, or
+ * FERRY_E_MEMORY. */
 int ferry_encode(ferry_encoder *_Nonnull encoder, const void *_Nullable in,
-                 size_t count, int is_last, void *_Nonnull out, size_t room,
+                 size_t count, int then, void *_Nonnull out, size_t room,
                  size_t *_Nonnull taken, size_t *_Nonnull made);
 
 #ifdef __cplusplus

@@ -51,18 +51,20 @@ static unsigned bounded(size_t count) {
   return count < UINT_MAX ? (unsigned)count : UINT_MAX;
 }
 
-int ferry_encode(ferry_encoder *e, const void *in, size_t count, int is_last,
+int ferry_encode(ferry_encoder *e, const void *in, size_t count, int then,
                  void *out, size_t room, size_t *taken, size_t *made) {
+  static const int zlib_flush[] = {Z_NO_FLUSH, Z_FINISH, Z_SYNC_FLUSH};
+  static const ZSTD_EndDirective zstd_flush[] = {ZSTD_e_continue, ZSTD_e_end,
+                                                 ZSTD_e_flush};
   if (e->coding == FERRY_ENCODE_ZSTD) {
     ZSTD_inBuffer from = {in, count, 0};
     ZSTD_outBuffer to = {out, room, 0};
-    size_t left = ZSTD_compressStream2(
-        e->zstd, &to, &from, is_last ? ZSTD_e_end : ZSTD_e_continue);
+    size_t left = ZSTD_compressStream2(e->zstd, &to, &from, zstd_flush[then]);
     *taken = from.pos;
     *made = to.pos;
     if (ZSTD_isError(left))
       return FERRY_E_MEMORY;
-    return is_last && left == 0 ? 1 : 0;
+    return then && left == 0 ? 1 : 0;
   }
   z_stream *z = &e->zlib;
   unsigned given = bounded(count), space = bounded(room);
@@ -70,10 +72,12 @@ int ferry_encode(ferry_encoder *e, const void *in, size_t count, int is_last,
   z->avail_in = given;
   z->next_out = out;
   z->avail_out = space;
-  int code = deflate(z, is_last && given == count ? Z_FINISH : Z_NO_FLUSH);
+  int code = deflate(z, given == count ? zlib_flush[then] : Z_NO_FLUSH);
   *taken = given - z->avail_in;
   *made = space - z->avail_out;
-  if (code == Z_STREAM_END)
-    return 1;
-  return code == Z_OK || code == Z_BUF_ERROR ? 0 : FERRY_E_MEMORY;
+  if (code != Z_STREAM_END && code != Z_OK && code != Z_BUF_ERROR)
+    return FERRY_E_MEMORY;
+  /* A flush is complete when it has left room. */
+  return code == Z_STREAM_END ||
+         (then == FERRY_ENCODE_FLUSH && *taken == count && z->avail_out);
 }

@@ -188,6 +188,9 @@ static bool is(const char *p, size_t n, const char *word, size_t length) {
 static ferry__fault framing_field(ferry__head *head, const char *name,
                                   size_t name_length, const char *value,
                                   size_t n) {
+  /* A client must ignore them (RFC 9110, 9.3.6). */
+  if (head->tunnel && head->status / 100 == 2)
+    return taken;
   if (IS(name, name_length, "Content-Length"))
     return length_field(head, value, n);
   if (IS(name, name_length, "Transfer-Encoding")) {

@@ -23,6 +23,7 @@ typedef struct ferry__head {
   uint8_t version;
   uint8_t coding;   /* FERRY__CODING_… */
   bool chunked, in_fields, complete;
+  bool tunnel; /* of a response to CONNECT: success has no framing */
   bool http2; /* known from the connection; the status line must agree */
 } ferry__head;
 

@@ -110,7 +110,7 @@ static bool is_blank(const field *f) {
 
 typedef struct survey {
   size_t count, bytes; /* the size that the list will need */
-  bool accept, content_type, expect;
+  bool host, accept, content_type, expect;
   bool tunnel, socks; /* uses CONNECT, or is a SOCKS proxy */
 } survey;
 
@@ -177,6 +177,11 @@ static ferry__fault survey_fields(const ferry_request *request, survey *out) {
       return fault;
     if (leave_out)
       continue;
+    if (named(&f, "Host")) {
+      if (out->host) /* every server must refuse that (RFC 9112, 3.2) */
+        return refuse(FERRY_E_INVALID_REQUEST, FERRY_D_FRAMING);
+      out->host = true;
+    }
     out->accept |= named(&f, "Accept");
     out->content_type |= named(&f, "Content-Type");
     out->expect |= named(&f, "Expect");

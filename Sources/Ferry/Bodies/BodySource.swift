@@ -21,6 +21,10 @@ protocol BodySource: AnyObject, Sendable {
     /// [event loop] Writes the next bytes into `space`, which is not empty. Never blocks.
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill
 
+    /// Whether the application may wait, before it gives more bytes, until the server has responded to those that it
+    /// has given. A file does not wait for anyone.
+    var mayWaitForServer: Bool { get }
+
     /// [event loop] The trailer fields as lines. Requested after the end, and only if the body has announced some.
     var trailers: [UInt8] { get }
 
@@ -47,6 +51,7 @@ extension PulledBody {
 }
 
 extension BodySource {
+    var mayWaitForServer: Bool { false }
     var trailers: [UInt8] { [] }
 
     /// The reason why `fill` returned `failed`.
@@ -133,6 +138,8 @@ final class StreamSource: BodySource {
 
     func failure(sending errno: Int32) -> (any Error)? { pipe.failure }
 
+    var mayWaitForServer: Bool { true }
+
     func open(resume: @escaping @Sendable () -> Void) { pipe.open(resume: resume) }
 
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
@@ -191,6 +198,8 @@ final class SourceSequence: BodySource {
     func open(resume: @escaping @Sendable () -> Void) {
         for source in sources { source.open(resume: resume) }
     }
+
+    var mayWaitForServer: Bool { sources.contains(where: \.mayWaitForServer) }
 
     /// Fills the space from several sources if possible: the heads of parts are small, and a piece for each would cost
     /// a packet.

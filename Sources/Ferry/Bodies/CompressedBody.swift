@@ -39,6 +39,9 @@ extension RequestBody {
 ///
 /// It compresses one block at a time and holds at most one that is ready, so its memory does not grow with the body. If
 /// the inner source fails, the compressed body has no end either, so the server never sees it as complete.
+///
+/// When a stream has no bytes at the moment, everything so far is sent, because the application may wait for the
+/// server's response to it. A file is not flushed: it would be larger, and differ with the times of its reads.
 final class CompressingSource: BodySource {
     private struct State {
         /// Compressed bytes. Those before `taken` have been passed to the event loop.
@@ -61,6 +64,8 @@ final class CompressingSource: BodySource {
     /// The state of the worker. Nobody ever waits for its lock, because there is one worker at a time.
     private struct Work: ~Copyable {
         var encoder: BodyEncoder?
+        /// Whether the encoder may hold bytes that the server cannot decode yet.
+        var isUnflushed = false
         var block: [UInt8] = []
     }
 
@@ -183,10 +188,14 @@ final class CompressingSource: BodySource {
         switch work.block.withUnsafeMutableBytes(inner.fill) {
         case .bytes(let filled): (count, isEnd) = (filled, false)
         case .end: (count, isEnd) = (0, true)
-        case .later: return .later
+        case .later:
+            guard work.isUnflushed else { return .later }
+            work.isUnflushed = false
+            return work.encoder?.flush(to: &made) == true ? .output(made, isEnd: false) : .failed(.noMemory)
         // A source gives pieces of files only to the event loop's own buffer.
         case .piece, .failed: return .failed(nil)
         }
+        work.isUnflushed = inner.mayWaitForServer
         let block = work.block
         let isDone = block.withUnsafeBytes { block in
             work.encoder?.encode(UnsafeRawBufferPointer(rebasing: block[..<count]), isLast: isEnd, to: &made)

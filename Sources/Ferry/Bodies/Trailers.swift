@@ -167,6 +167,8 @@ final class TrailedSource: BodySource {
     /// Unknown, so that the body is sent in chunks.
     var length: UInt64? { nil }
 
+    var mayWaitForServer: Bool { source.mayWaitForServer }
+
     func failure(sending errno: Int32) -> (any Error)? {
         if case .failed(let error) = state.withLock({ $0.trailers }) { return error }
         return source.failure(sending: errno)

@@ -199,7 +199,7 @@ extension RequestError.Code {
         case headerName
         /// The value of a header field contains a control character other than a tab.
         case headerValue
-        /// A `Content-Length` that is not that of the body, or a `Transfer-Encoding`.
+        /// A `Content-Length` that is not that of the body, a `Transfer-Encoding`, or a second `Host`.
         case framing
         /// The arguments cannot be JSON.
         case arguments

@@ -50,7 +50,8 @@ extension NetworkAgent {
 /// When an ``EventStream`` reconnects.
 ///
 /// It reconnects after the end of the body, after a silence, and after the failures that ``RetryPolicy`` retries by
-/// default (no connection, a lost connection, 408, 429, 502, 503, 504). Any other failure is thrown.
+/// default (no connection, a lost connection, 408, 429, 502, 503, 504). A compressed body that is cut off counts as a
+/// lost connection. Any other failure is thrown.
 ///
 /// After the end of the body it waits for ``delay``, or for the time in the server's last `retry` field, at least 100
 /// ms and at most ``maxDelay``. Each consecutive failure doubles the wait, up to ``maxDelay``, and half of the wait is
@@ -246,6 +247,8 @@ public struct EventStream: AsyncSequence, Sendable {
         private static func isPassing(_ error: RequestError) -> Bool {
             if error.is(.invalidStatusCode) { return usual.statuses.contains(error.response?.status ?? 0) }
             if error.is(.timeout(.read)) || error.is(.timeout(.responseHead)) { return true }
+            // Without compression, most cuts of an endless body are its end.
+            if error.is(.contentDecoding(.truncated)) { return true }
             return usual.retryableErrors.contains { error.is($0) }
         }
 

@@ -302,6 +302,7 @@ final class WriterBody: PulledBody {
         deinit { close() }
 
         var length: UInt64? { nil }
+        var mayWaitForServer: Bool { true }
 
         func failure(sending errno: Int32) -> (any Error)? { body.pipe.failure }
 

@@ -1,3 +1,4 @@
+import CCoreParts
 import FaultTable
 import Ferry
 import FerryTesting
@@ -27,6 +28,46 @@ import Testing
             }
             #expect(lines == (0..<100).map { "line \($0)\n" })
             #expect(try await agent.send(Get("/hello")).status == 200)
+        }
+    }
+
+    private struct Compressing: RequestAdapter {
+        let coding: RequestBody.Coding
+
+        func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws {
+            request.body = request.body?.compressed(coding)
+        }
+    }
+
+    /// The decoded bytes of a compressed body so far.
+    private static func decoded(_ bytes: [UInt8], _ coding: RequestBody.Coding) -> String {
+        var body = parts_body()
+        parts_decode(&body, Int32(coding == .gzip ? PARTS_GZIP : PARTS_ZSTD), bytes, bytes.count, 0, 1 << 20)
+        defer { parts_body_free(&body) }
+        return String(decoding: UnsafeBufferPointer(start: body.bytes, count: body.length), as: UTF8.self)
+    }
+
+    @Test(arguments: [RequestBody.Coding.gzip, .zstd])
+    func compressedPiecesDoNotWaitForMore(coding: RequestBody.Coding) async throws {
+        try await withExchanges {
+            $0.adapters = [Compressing(coding: coding)]
+            $0.timeouts.idle = .seconds(10)
+        } _: { agent, _ in
+            let echoed = try await agent.exchange(Self.echo) { response, body in
+                var (echoed, sent) = ([UInt8](), "")
+                for number in 0..<20 {
+                    let line = "line \(number)\n"
+                    sent += line
+                    try await body.write(line)
+                    // Nothing else is written before it has come back, and can be decoded.
+                    while Self.decoded(echoed, coding) != sent { echoed += try await #require(response.next()) }
+                }
+                try body.finish()
+                while let piece = try await response.next() { echoed += piece }
+                #expect(Self.decoded(echoed, coding) == sent)
+                return echoed
+            }
+            #expect(echoed.count < 1_000)
         }
     }
 

@@ -1,4 +1,5 @@
 import FerryTesting
+import FerryTransport
 import Testing
 
 @testable import Ferry
@@ -9,13 +10,15 @@ import Testing
 
     /// The events of these bodies, one for each connection, before a 204; and the server.
     private func events(
-        _ bodies: [[UInt8]], _ headers: Headers = Headers(), reconnection: EventReconnection = quick,
-        _ change: (inout NetworkConfiguration) -> Void = { _ in }
+        _ bodies: [[UInt8]], _ headers: Headers = Headers(), coding: String = "identity",
+        reconnection: EventReconnection = quick, _ change: (inout NetworkConfiguration) -> Void = { _ in }
     ) async throws -> (events: [ServerSentEvent], ids: [String?]) {
         let server = try LoopbackServer()
         for body in bodies {
-            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
-            server.script(path: "/events", uses: 1, [.send(head), .sendBytes(body), .close])
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n"
+            server.script(
+                path: "/events", uses: 1,
+                [.send(head + "Content-Encoding: \(coding)\r\n\r\n"), .sendBytes(body), .close])
         }
         server.script(path: "/events", [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
@@ -55,6 +58,25 @@ import Testing
         ])
         #expect(events.map(\.data) == ["a", "€", "\u{FFFD}"] && events.map(\.id) == ["1", "1", "1"])
         #expect(ids == [nil, "1", "1", "1"])
+    }
+
+    /// An event and a half, with everything but the end of the compressed body.
+    private static func cutOff(_ number: Int, _ coding: BodyEncoder.Coding) -> [UInt8] {
+        guard var encoder = BodyEncoder(coding) else { return [] }
+        var body: [UInt8] = []
+        let text = Array("id: \(number)\ndata: \(number)\n\ndata: incom".utf8)
+        let isDone = text.withUnsafeBytes { encoder.encode($0, to: &body) } && encoder.flush(to: &body)
+        return isDone ? body : []
+    }
+
+    /// A server that is stopped does not end its compressed bodies.
+    @Test(arguments: [BodyEncoder.Coding.gzip, .zstd])
+    func aCompressedBodyThatIsCutOffIsALostConnection(coding: BodyEncoder.Coding) async throws {
+        let bodies = (1...3).map { Self.cutOff($0, coding) }
+        let (events, ids) = try await events(bodies, coding: coding == .gzip ? "gzip" : "zstd") {
+            $0.acceptedEncodings = [.gzip, .zstd]
+        }
+        #expect(events.map(\.data) == ["1", "2", "3"] && ids == [nil, "1", "2", "3"])
     }
 
     @Test(arguments: ["99999999999999999999999", "-1", "1e3", "", "9223372036854775807"])
