@@ -190,7 +190,7 @@ let package = Package(
         .target(name: "CAllocations", path: "Tests/CAllocations", cSettings: strictC),
         // Replaces the system's epoll_ctl() in the tests' process, and makes it fail.
         .target(name: "CWatches", path: "Tests/CWatches", cSettings: strictC),
-        // Replaces the system's pwrite() in the tests' process, and makes it hang.
+        // Replaces the system's pwrite() and pread() in the tests' process, and makes them hang.
         .target(name: "CWrites", path: "Tests/CWrites", cSettings: strictC),
         // Replaces the system's resolver in the tests' process, and makes it hang or lie.
         .target(name: "CResolver", path: "Tests/CResolver", cSettings: strictC),

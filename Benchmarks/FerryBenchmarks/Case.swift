@@ -82,7 +82,7 @@ struct Case: Sendable {
             rivals: all + Rival.native + [
                 .dressed, .waves, .batch, .chain, .wrk, .go, .curlParallel, .bench, .reqwest,
             ],
-            seconds: 26, secondsOfSystemCalls: 20),
+            seconds: 25, secondsOfSystemCalls: 20),
         Case(
             name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 60_000,
             rivals: ours + [.wrk, .go], seconds: 11, secondsOfSystemCalls: 9),
@@ -153,7 +153,7 @@ enum SpecialCase: String, CaseIterable, Sendable {
         case .upload, .download, .files: 2
         case .cache: 15
         case .cacheMillion: 75
-        case .service: 20
+        case .service: 7
         }
     }
 

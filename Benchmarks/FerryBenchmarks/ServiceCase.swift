@@ -3,7 +3,8 @@ internal import FerryMeasurement
 internal import FerryOTLP
 internal import FerryTesting
 
-/// What a service uses besides requests: server-sent events, the trace context of each request, and the export of traces.
+/// What a service uses besides requests: server-sent events, the trace context of each request, and the export of
+/// traces.
 enum ServiceCase {
     static func run(_ server: String) async throws -> Measurement {
         var measurement = Measurement()
@@ -46,7 +47,7 @@ enum ServiceCase {
         let agent = makeAgent(server)
         let loop = agent.taskExecutor
         let request = Get(path: "/bytes/12")
-        let turns = try await Turns(rounds: 201) {
+        let turns = try await Turns(rounds: 101) {
             try await Turns.loopTime(each: 20, loop) { _ = try await agent.send(request) }
         } _: {
             try await TraceContext.$current.withValue(TraceContext()) {
@@ -76,7 +77,7 @@ enum ServiceCase {
         let exporter = OTLPExporter(configuration)
         let (plain, exporting) = (makeAgent(server), makeAgent(server, exporter))
         let request = Get(path: "/bytes/12")
-        let turns = try await Turns(rounds: 51) {
+        let turns = try await Turns(rounds: 21) {
             try await Turns.processTime(each: 100) { _ = try await plain.send(request) }
         } _: {
             try await Turns.processTime(each: 100, exporter.flush) { _ = try await exporting.send(request) }

@@ -184,20 +184,18 @@ extension CoreTests {
             try await withCore(probes: false) { core, server in
                 let refusal = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 3\r\n\r\nno!"
                 server.script(path: "/upload", [.expectHead, .expectBytes(1000), .send(refusal), .keepOpen])
-                for length in [100_000, 100_000_000] as [UInt64] {
-                    let request = expecting(server, nil).with {
-                        $0.body = .pull(length)
-                        $0.flags = .idempotent
-                    }
-                    let result = try await core.run(request)
-                    #expect(result.attempts == 1)
-                    // libcurl would have to rewind a body that it still sends, and gives up.
-                    let isLost =
-                        testedEngine != FERRY_ENGINE_HTTP1 && result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED)
-                    #expect(isLost || (result.fault == .ok && result.status == 417), "\(length): \(result.fault)")
-                    #expect(isLost || result.text == "no!", "\(length)")
+                let request = expecting(server, nil).with {
+                    $0.body = .pull(100_000)
+                    $0.flags = .idempotent
                 }
-                #expect(server.requestCount == 2)
+                let result = try await core.run(request)
+                #expect(result.attempts == 1)
+                // libcurl would have to rewind a body that it still sends, and gives up.
+                let isLost =
+                    testedEngine != FERRY_ENGINE_HTTP1 && result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED)
+                #expect(isLost || (result.fault == .ok && result.status == 417), "\(result.fault)")
+                #expect(isLost || result.text == "no!")
+                #expect(server.requestCount == 1)
             }
         }
 

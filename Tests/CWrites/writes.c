@@ -13,35 +13,46 @@
 #endif
 #endif
 
+typedef struct kind {
+  bool holds;
+  int held;
+} kind;
+
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t change;
-  bool holds;
-  int held;
+  kind writes, reads;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .change = PTHREAD_COND_INITIALIZER};
 
-void writes_hold(void) {
+static void hold(kind *kind) {
   pthread_mutex_lock(&state.lock);
-  state.holds = true;
+  kind->holds = true;
   pthread_mutex_unlock(&state.lock);
 }
 
-int writes_held(void) {
+static int held(const kind *kind) {
   pthread_mutex_lock(&state.lock);
-  int held = state.held;
+  int held = kind->held;
   pthread_mutex_unlock(&state.lock);
   return held;
 }
 
-void writes_release(void) {
+static void let_go(kind *kind) {
   pthread_mutex_lock(&state.lock);
-  state.holds = false;
+  kind->holds = false;
   pthread_cond_broadcast(&state.change);
-  while (state.held)
+  while (kind->held)
     pthread_cond_wait(&state.change, &state.lock);
   pthread_mutex_unlock(&state.lock);
 }
+
+void writes_hold(void) { hold(&state.writes); }
+int writes_held(void) { return held(&state.writes); }
+void writes_release(void) { let_go(&state.writes); }
+void reads_hold(void) { hold(&state.reads); }
+int reads_held(void) { return held(&state.reads); }
+void reads_release(void) { let_go(&state.reads); }
 
 #ifdef SANITIZED
 
@@ -51,32 +62,50 @@ bool writes_can_be_held(void) { return false; }
 
 bool writes_can_be_held(void) { return true; }
 
-static bool is_part(int fd) {
-  static const char end[] = ".ferry-part";
+static bool ends_with(int fd, const char *end) {
   char link[64], path[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t n = readlink(link, path, sizeof path);
-  size_t m = sizeof end - 1;
+  size_t m = strlen(end);
   return n > (ssize_t)m && !memcmp(path + n - m, end, m);
 }
 
-typedef ssize_t function(int, const void *, size_t, off_t);
-
-ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
-  function *real = (function *)dlsym(RTLD_NEXT, "pwrite");
+/* Returns whether it has waited. */
+static bool wait_for(kind *kind, int fd, const char *end) {
   pthread_mutex_lock(&state.lock);
-  bool holds = state.holds && is_part(fd);
-  state.held += holds;
-  while (holds && state.holds)
+  bool holds = kind->holds && ends_with(fd, end);
+  kind->held += holds;
+  while (holds && kind->holds)
     pthread_cond_wait(&state.change, &state.lock);
   pthread_mutex_unlock(&state.lock);
+  return holds;
+}
+
+static void done(kind *kind) {
+  pthread_mutex_lock(&state.lock);
+  kind->held--;
+  pthread_cond_broadcast(&state.change);
+  pthread_mutex_unlock(&state.lock);
+}
+
+typedef ssize_t writer(int, const void *, size_t, off_t);
+typedef ssize_t reader(int, void *, size_t, off_t);
+
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+  writer *real = (writer *)dlsym(RTLD_NEXT, "pwrite");
+  bool waited = wait_for(&state.writes, fd, ".ferry-part");
   ssize_t n = real(fd, bytes, count, offset);
-  if (holds) {
-    pthread_mutex_lock(&state.lock);
-    state.held--;
-    pthread_cond_broadcast(&state.change);
-    pthread_mutex_unlock(&state.lock);
-  }
+  if (waited)
+    done(&state.writes);
+  return n;
+}
+
+ssize_t pread(int fd, void *bytes, size_t count, off_t offset) {
+  reader *real = (reader *)dlsym(RTLD_NEXT, "pread");
+  bool waited = wait_for(&state.reads, fd, ".held");
+  ssize_t n = real(fd, bytes, count, offset);
+  if (waited)
+    done(&state.reads);
   return n;
 }
 

@@ -126,7 +126,8 @@ struct OTLPExportTests {
     /// A run without an attempt is over.
     private func end(_ exporter: OTLPExporter) {
         let run = RunInfo(id: 1)
-        exporter.end(exporter.begin({ "GET" }, below: nil), of: run, .finished(status: 200, isFromCache: false), RunTotals())
+        exporter.end(
+            exporter.begin({ "GET" }, below: nil), of: run, .finished(status: 200, isFromCache: false), RunTotals())
     }
 
     @Test func aQueueThatIsStillHalfFullBehindAnExportIsExportedAgain() async throws {

@@ -34,6 +34,7 @@
  *   ferry_result.h     the response, or the error
  *   ferry_codes.h      codes of errors and phases
  *   ferry_encode.h     bodies of requests, compressed
+ *   ferry_files.h      work that may block on a file
  *   ferry_jar.h        cookies
  *   ferry_url.h        URLs
  *   ferry_figures.h    statistics, and the features of this machine
@@ -43,6 +44,7 @@
 
 #include "ferry_codes.h"
 #include "ferry_encode.h"
+#include "ferry_files.h"
 #include "ferry_figures.h"
 #include "ferry_jar.h"
 #include "ferry_loop.h"

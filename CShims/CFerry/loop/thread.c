@@ -1,4 +1,4 @@
-/* thread.c - threads other than the loop's: lookups (lookup.c) and writers. */
+/* thread.c - threads other than the loop's: lookups (lookup.c) and disks. */
 #include "loop/loop.h"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* writers.c - threads that write to files, a few for each device.
+/* writers.c - threads that write and read files, a few for each device.
  *
  * libuv's thread pool is not used: it has four threads for the whole process,
  * and a network file system that hangs would block them for everyone. A
@@ -124,7 +124,7 @@ static void leave(crew *old) {
 
 static void *run(void *data) {
   crew *crew = data;
-  pthread_setname_np(pthread_self(), "ferry-writer");
+  pthread_setname_np(pthread_self(), "ferry-disk");
   pthread_mutex_lock(&writers.lock);
   while (wait_for_job(crew)) {
     ferry__job *job = take(crew);
@@ -167,25 +167,61 @@ static crew *find_crew(const ferry__job *job) {
   return found;
 }
 
+/* With the lock held. Returns false if there is no thread. */
+static bool enqueue(ferry__job *job) {
+  crew *crew = find_crew(job);
+  if (!crew)
+    return false;
+  job->next = NULL;
+  *crew->last = job;
+  crew->last = &job->next;
+  crew->waiting++;
+  /* An idle thread that has not woken yet may be taken by another job. */
+  if (crew->idle < crew->waiting && crew->threads < THREADS &&
+      ferry__thread_start(run, crew, 0))
+    crew->threads++;
+  pthread_cond_signal(&crew->work);
+  return true;
+}
+
 void ferry__job_put(ferry__job *job) {
   job->loop->jobs.count++;
   pthread_mutex_lock(&writers.lock);
   job->begun = job->back = false;
-  crew *crew = find_crew(job);
-  if (crew) {
-    job->next = NULL;
-    *crew->last = job;
-    crew->last = &job->next;
-    crew->waiting++;
-    /* An idle thread that has not woken yet may be taken by another job. */
-    if (crew->idle < crew->waiting && crew->threads < THREADS &&
-        ferry__thread_start(run, crew, 0))
-      crew->threads++;
-    pthread_cond_signal(&crew->work);
-  } else {
+  if (!enqueue(job))
     hand_back(job, EAGAIN);
-  }
   pthread_mutex_unlock(&writers.lock);
+}
+
+/* A job of no loop. */
+typedef struct errand {
+  ferry__job job;
+  void (*work)(void *context);
+  void *context;
+} errand;
+
+static void run_errand(ferry__job *job) {
+  const errand *errand = (struct errand *)job;
+  errand->work(errand->context);
+}
+
+static void drop_errand(ferry__job *job) { free(job); }
+
+int ferry_work_on_file(int fd, void (*work)(void *context), void *context) {
+  errand *errand = calloc(1, sizeof *errand);
+  if (!errand)
+    return ENOMEM;
+  errand->job.work = run_errand;
+  errand->job.drop = drop_errand;
+  errand->work = work;
+  errand->context = context;
+  ferry__job_device(&errand->job, fd);
+  pthread_mutex_lock(&writers.lock);
+  bool queued = enqueue(&errand->job);
+  pthread_mutex_unlock(&writers.lock);
+  if (!queued)
+    free(errand);
+  return queued ? 0 : EAGAIN;
 }
 
 bool ferry__job_leave(ferry__job *job, void (*strip)(ferry__job *job)) {

@@ -1,5 +1,4 @@
 import Cuio
-import Dispatch
 import FerryTransport
 import Glibc
 import Synchronization
@@ -7,9 +6,9 @@ import Synchronization
 /// Reads a file without blocking the event loop on the disk.
 ///
 /// Data in the page cache is copied directly to the destination (preadv2(2) with `RWF_NOWAIT`). Other data is read
-/// ahead on a dispatch queue, one read at a time; blocks travel from the reader to the loop and back. The descriptor is
-/// closed when no read uses it. If the event loop supports it, the system itself sends data from the page cache
-/// (sendfile(2)), at three fifths of the cost.
+/// ahead on a thread of its device, one read at a time; blocks travel from the reader to the loop and back. The
+/// descriptor is closed when no read uses it. If the event loop supports it, the system itself sends data from the page
+/// cache (sendfile(2)), at three fifths of the cost.
 final class FileSource: BodySource {
     fileprivate struct Block {
         var bytes: [UInt8]
@@ -70,11 +69,16 @@ final class FileSource: BodySource {
     func open(resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
 
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
-        let (fill, reads) = state.withLock { [path] state in
+        let (fill, descriptor) = state.withLock { [path] state in
             let fill = state.give(to: space, path)
-            return (fill, state.readsAhead && state.beginsReading())
+            return (fill, state.readsAhead && state.beginsReading() ? state.descriptor : nil)
         }
-        if reads { DispatchQueue.global().async { self.readAhead() } }
+        // Nobody closes the descriptor while it counts as being read.
+        guard let descriptor else { return fill }
+        let code = FileThreads.run(for: descriptor) { self.readAhead() }
+        if code == 0 { return fill }
+        stopReading(errno: code)
+        if case .later = fill { return .failed }
         return fill
     }
 
@@ -89,7 +93,17 @@ final class FileSource: BodySource {
         if let descriptor { Glibc.close(descriptor) }
     }
 
-    /// [dispatch queue] Fills the free blocks.
+    /// There is no thread to read on.
+    private func stopReading(errno: Int32) {
+        let descriptor = state.withLock { [path] state in
+            state.failure = BodyFault(file: path, errno: errno)
+            state.isReading = false
+            return state.abandonedDescriptor()
+        }
+        if let descriptor { Glibc.close(descriptor) }
+    }
+
+    /// [thread of the device] Fills the free blocks.
     private func readAhead() {
         while let read = state.withLock({ $0.nextRead() }) {
             var block = read.block

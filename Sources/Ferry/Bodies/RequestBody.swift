@@ -59,6 +59,10 @@ public struct RequestBody: Sendable {
     /// regular file or is shorter than the range, the run fails with `uploadSource` before anything is sent. If it
     /// becomes shorter during the upload, the run fails with `uploadSource`, and the server sees an incomplete request.
     /// If it grows, only its initial size is sent.
+    ///
+    /// The thread that starts the run opens the file, so a missing file is an error at once. If a network file system
+    /// hangs, that thread waits for it. Threads of the file's device read the file: if it hangs then, only files on the
+    /// same device wait.
     public static func file(
         _ path: String, range: Range<UInt64>? = nil, contentType: String? = "application/octet-stream"
     ) -> RequestBody {

@@ -180,8 +180,8 @@ enum DownloadMachine {
         return .take(from: 0, length: length, total: length)
     }
 
-    /// There is nothing after the last byte: the file is complete if it is still the same. Most servers send no validator
-    /// with an error. Without one the file is at worst an older version, but never a mixture.
+    /// There is nothing after the last byte: the file is complete if it is still the same. Most servers send no
+    /// validator with an error. Without one the file is at worst an older version, but never a mixture.
     private static func unsatisfiable(_ headers: Headers, _ question: Question) -> Action {
         guard question.end == nil, let range = range(headers), range.bytes == nil, let total = range.total,
             total == question.offset, total == question.total ?? total,

@@ -233,3 +233,23 @@ public struct PrintLogSink: LogSink {
     /// Writes the entry.
     public func log(_ entry: LogEntry) { lines.log(entry) }
 }
+
+extension Unicode.Scalar {
+    /// Whether a terminal interprets it as more than a character: C0 and C1 controls (U+009B alone starts a command),
+    /// the two Unicode line separators, and characters that change the direction of text.
+    package var commandsTerminals: Bool {
+        switch value {
+        case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+    }
+
+    /// Whether it is invisible or unassigned: controls, line separators, characters that change the order or look of
+    /// the text around them, and characters without a meaning.
+    var isInvisible: Bool {
+        switch properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: true
+        default: false
+        }
+    }
+}

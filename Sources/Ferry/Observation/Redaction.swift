@@ -126,28 +126,8 @@ enum SecretHeaders {
     }
 }
 
-extension Unicode.Scalar {
-    /// Whether a terminal interprets it as more than a character: C0 and C1 controls (U+009B alone starts a command),
-    /// the two Unicode line separators, and characters that change the direction of text.
-    package var commandsTerminals: Bool {
-        switch value {
-        case 0..<0x20, 0x7F..<0xA0, 0x2028...0x202E, 0x2066...0x2069: true
-        default: false
-        }
-    }
-
-    /// Whether it is invisible or unassigned: controls, line separators, characters that change the order or look of
-    /// the text around them, and characters without a meaning.
-    var isInvisible: Bool {
-        switch properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: true
-        default: false
-        }
-    }
-}
-
-/// Redacts secrets in recorded bodies, by the names of members: in forms, JSON, lines of JSON and events with JSON. Bodies
-/// of other types stay unchanged.
+/// Redacts secrets in recorded bodies, by the names of members: in forms, JSON, lines of JSON and events with JSON.
+/// Bodies of other types stay unchanged.
 package enum SecretBodies {
     private enum Kind: Equatable {
         case form, json
@@ -331,8 +311,8 @@ package enum SecretBodies {
         return hasSecrets(json, declared, 0) ? masked(json, declared, 0).bytes() : body
     }
 
-    /// Lines of which those with this prefix are JSON. Among events only objects and arrays are, and other text may
-    /// follow the prefix.
+    /// Lines of which those with this prefix are JSON. Among events only objects are for sure: other text may follow
+    /// the prefix, like `[DONE]`.
     private static func maskedLines(_ body: [UInt8], after prefix: String, _ declared: [String]) -> [UInt8]? {
         var made: [UInt8] = []
         for line in body.split(separator: 0x0A, omittingEmptySubsequences: false) {
@@ -341,11 +321,17 @@ package enum SecretBodies {
             if line.starts(with: prefix.utf8) { start += prefix.utf8.count }
             // A record of RFC 7464 begins with 0x1E.
             start = line[start...].firstIndex { $0 != 0x20 && $0 != 0x0D && $0 != 0x1E } ?? line.endIndex
+            let end = line[start...].last == 0x0D ? line.endIndex - 1 : line.endIndex
             made.append(contentsOf: line[..<start])
-            let text = Array(line[start...])
-            let isJSON = prefix.isEmpty ? !text.isEmpty : [0x7B, 0x5B].contains(text.first)
-            guard let masked = isJSON ? maskedJSON(text, declared) : text else { return nil }
-            made.append(contentsOf: masked)
+            let text = Array(line[start..<end])
+            if let masked = maskedJSON(text, declared) {
+                made.append(contentsOf: masked)
+            } else if text.isEmpty || !prefix.isEmpty && text.first != 0x7B {
+                made.append(contentsOf: text)
+            } else {
+                return nil
+            }
+            made.append(contentsOf: line[end...])
         }
         return made
     }

@@ -18,8 +18,8 @@ public final class Recorder: Sendable {
     public let maxEntries: Int
     /// The maximum size of a recorded body in bytes; a larger body is not recorded. The default is 1 MiB.
     public let maxBodyBytes: Int
-    /// The maximum size of the recording in bytes: URLs, header fields and bodies. A body beyond it is not recorded, and
-    /// then neither is an exchange. The default is 64 MiB.
+    /// The maximum size of the recording in bytes: URLs, header fields and bodies. A body beyond it is not recorded,
+    /// and then neither is an exchange. The default is 64 MiB.
     public let maxTotalBytes: Int
     private let state: Mutex<State>
 

@@ -17,7 +17,8 @@ extension NetworkAgent {
     /// from its first argument and writes the body to its second. The exchange ends when the closure returns or throws:
     /// Ferry then drops what is not yet sent or read, and leaves nothing running. Only if the body is finished and the
     /// response has been read does Ferry send the rest of the body first, and waits for that until the idle timeout or
-    /// the deadline. The server never sees an unfinished body as a complete one. Cancelling the task ends the exchange at any point, and so does the request's deadline.
+    /// the deadline. The server never sees an unfinished body as a complete one. Cancelling the task ends the exchange
+    /// at any point, and so does the request's deadline.
     ///
     /// Both directions have back pressure: Ferry holds at most 256 KiB of the body ahead of the socket, and about half
     /// a megabyte of the response that the reader has not taken. If the server ends the response first, the reader sees

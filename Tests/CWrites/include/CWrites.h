@@ -1,6 +1,7 @@
-/* A disk that hangs: the tests' own pwrite() replaces the system's in the whole
- * process. Writes to parts of downloads (".ferry-part") hang until they are
- * released. Not under a sanitizer, which has one of its own. */
+/* A disk that hangs: the tests' own pwrite() and pread() replace the system's in
+ * the whole process. Writes to parts of downloads (".ferry-part"), and reads of
+ * files whose names end with ".held", hang until they are released. Not under a
+ * sanitizer, which has functions of its own. */
 #ifndef CWRITES_H
 #define CWRITES_H
 
@@ -17,5 +18,10 @@ int writes_held(void);
 
 /* Releases all, and returns when they are done. */
 void writes_release(void);
+
+/* The same for reads. */
+void reads_hold(void);
+int reads_held(void);
+void reads_release(void);
 
 #endif

@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test func headsCountForTheLimitOfAll() async throws {
-        let (server, recorder) = (try LoopbackServer(), Recorder(maxTotalBytes: 20_000))
+        let (server, recorder) = (try LoopbackServer(), Recorder(maxTotalBytes: 22_000))
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         configuration.recorder = recorder
         let agent = NetworkAgent(configuration: configuration)

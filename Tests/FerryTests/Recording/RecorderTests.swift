@@ -134,12 +134,12 @@ import Testing
     }
 
     @Test func bodiesAreKeptUpToABoundOfAllTogether() async throws {
-        let archive = try await recorded(Recorder(maxTotalBytes: 7_000)) { _, agent in
-            for _ in 0..<4 { try await agent.send(Get("/bytes/1000")) }
+        let archive = try await recorded(Recorder(maxTotalBytes: 25_000)) { _, agent in
+            for _ in 0..<4 { try await agent.send(Get("/bytes/10000")) }
         }
         #expect(archive.entries.count == 4)
         #expect(archive.entries.map { $0.response.content.bytes != nil } == [true, true, false, false])
-        #expect(archive.entries.allSatisfy { $0.response.content.size == 1000 })
+        #expect(archive.entries.allSatisfy { $0.response.content.size == 10_000 })
     }
 
     @Test func changesOfTrustAreToldThroughIt() async throws {
