@@ -190,9 +190,11 @@ extension CoreTests {
                 }
                 let result = try await core.run(request)
                 #expect(result.attempts == 1)
-                // libcurl would have to rewind a body that it still sends, and gives up.
+                // libcurl would have to rewind a body that it still sends, and gives up: libcurl 8 after the head.
                 let isLost =
-                    testedEngine != FERRY_ENGINE_HTTP1 && result.fault == CoreFault(FERRY_E_CONNECTION_CLOSED)
+                    testedEngine != FERRY_ENGINE_HTTP1
+                    && [FERRY_E_CONNECTION_CLOSED, FERRY_E_INCOMPLETE_BODY].map { CoreFault($0) }
+                        .contains(result.fault)
                 #expect(isLost || (result.fault == .ok && result.status == 417), "\(result.fault)")
                 #expect(isLost || result.text == "no!")
                 #expect(server.requestCount == 1)
