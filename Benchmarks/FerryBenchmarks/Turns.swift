@@ -3,7 +3,7 @@ internal import FerryMeasurement
 internal import Glibc
 
 /// Two ways of doing the same, measured in one process in short rounds that take turns, so that other programs disturb
-/// both alike. In a run of its own each, a difference of some per cent is smaller than what a second run differs by.
+/// both alike. Two runs of the same in processes of their own differ by more than the few per cent that are measured.
 struct Turns {
     private var first: [Double] = []
     private var second: [Double] = []

@@ -30,7 +30,8 @@ import Testing
         }
         let took = ContinuousClock.now - began
         #expect(await eventually { reads_held() == 4 })
-        #expect(took < .seconds(1), "\(took)")
+        // On Dispatch's threads 20 reads took 19 s, as one thread is added each second. A busy machine may take one.
+        #expect(took < .seconds(10), "\(took)")
         for source in sources.dropFirst(20) { source.close() }
         reads_release()
         for source in sources.prefix(20) {
