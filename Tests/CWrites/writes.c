@@ -2,9 +2,13 @@
 #include "CWrites.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #if defined(__has_feature)
@@ -14,14 +18,14 @@
 #endif
 
 typedef struct kind {
-  bool holds;
+  atomic_bool holds;
   int held;
 } kind;
 
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t change;
-  kind writes, reads;
+  kind writes, reads, opens, closes;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .change = PTHREAD_COND_INITIALIZER};
 
@@ -53,6 +57,12 @@ void writes_release(void) { let_go(&state.writes); }
 void reads_hold(void) { hold(&state.reads); }
 int reads_held(void) { return held(&state.reads); }
 void reads_release(void) { let_go(&state.reads); }
+void opens_hold(void) { hold(&state.opens); }
+int opens_held(void) { return held(&state.opens); }
+void opens_release(void) { let_go(&state.opens); }
+void closes_hold(void) { hold(&state.closes); }
+int closes_held(void) { return held(&state.closes); }
+void closes_release(void) { let_go(&state.closes); }
 
 #ifdef SANITIZED
 
@@ -62,18 +72,26 @@ bool writes_can_be_held(void) { return false; }
 
 bool writes_can_be_held(void) { return true; }
 
-static bool ends_with(int fd, const char *end) {
-  char link[64], path[4096];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t n = readlink(link, path, sizeof path);
+static bool ends_with(const char *path, size_t n, const char *end) {
   size_t m = strlen(end);
-  return n > (ssize_t)m && !memcmp(path + n - m, end, m);
+  return n > m && !memcmp(path + n - m, end, m);
 }
 
-/* Returns whether it has waited. */
-static bool wait_for(kind *kind, int fd, const char *end) {
+static bool is_named(int fd, const char *path, const char *end) {
+  char link[64], found[4096];
+  if (path)
+    return ends_with(path, strlen(path), end);
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t n = readlink(link, found, sizeof found);
+  return n > 0 && ends_with(found, (size_t)n, end);
+}
+
+/* Returns whether it has waited. The file has a path or a descriptor. */
+static bool wait_for(kind *kind, int fd, const char *path, const char *end) {
+  if (!kind->holds)
+    return false;
   pthread_mutex_lock(&state.lock);
-  bool holds = kind->holds && ends_with(fd, end);
+  bool holds = kind->holds && is_named(fd, path, end);
   kind->held += holds;
   while (holds && kind->holds)
     pthread_cond_wait(&state.change, &state.lock);
@@ -93,7 +111,7 @@ typedef ssize_t reader(int, void *, size_t, off_t);
 
 ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
   writer *real = (writer *)dlsym(RTLD_NEXT, "pwrite");
-  bool waited = wait_for(&state.writes, fd, ".ferry-part");
+  bool waited = wait_for(&state.writes, fd, NULL, ".ferry-part");
   ssize_t n = real(fd, bytes, count, offset);
   if (waited)
     done(&state.writes);
@@ -102,11 +120,34 @@ ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
 
 ssize_t pread(int fd, void *bytes, size_t count, off_t offset) {
   reader *real = (reader *)dlsym(RTLD_NEXT, "pread");
-  bool waited = wait_for(&state.reads, fd, ".held");
+  bool waited = wait_for(&state.reads, fd, NULL, ".held");
   ssize_t n = real(fd, bytes, count, offset);
   if (waited)
     done(&state.reads);
   return n;
+}
+
+/* These two call the system directly, because a child calls them between fork(2)
+ * and exec(2). */
+
+int open(const char *path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  bool waited = wait_for(&state.opens, -1, path, ".held");
+  long fd = syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+  if (waited)
+    done(&state.opens);
+  return (int)fd;
+}
+
+int close(int fd) {
+  bool waited = wait_for(&state.closes, fd, NULL, ".held");
+  long code = syscall(SYS_close, fd);
+  if (waited)
+    done(&state.closes);
+  return (int)code;
 }
 
 #endif

@@ -139,6 +139,8 @@ static void begin_again(ferry_loop *loop, ferry__transfer *t) {
   t->head = ferry__no_head;
   t->curl.again = t->curl.untouched = t->curl.ended = false;
   t->curl.unwatched = 0;
+  if (t->source == FERRY__SOURCE_PAUSED && !t->pulled) /* it is asked again */
+    t->source = FERRY__SOURCE_READY;
   free(t->curl.late); /* of the connection that it leaves */
   t->curl.late = NULL;
   ferry__connects_again(loop, t);

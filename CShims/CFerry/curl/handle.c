@@ -15,6 +15,11 @@
  * the request would be a different one: sent with another method, or to a
  * server whose key is not the pinned one. */
 
+/* A name for what is no file, at which every handshake fails. */
+static const char *file_of(const char *path) {
+  return ferry__is_file(path) ? path : "/dev/null";
+}
+
 /* Debian's CApath costs 20 ms of CPU at every new connection, as it disables
  * libcurl's cache of parsed authorities. A CA file costs it once. */
 static bool set_trust(CURL *e, const ferry_loop *loop) {
@@ -22,16 +27,17 @@ static bool set_trust(CURL *e, const ferry_loop *loop) {
   bool good = true;
   SET(CURLOPT_CAPATH, NULL);
   if (loop->ca_file)
-    good &= !SET(CURLOPT_CAINFO, loop->ca_file);
+    good &= !SET(CURLOPT_CAINFO, file_of(loop->ca_file));
   else if (!curl_easy_getinfo(e, CURLINFO_CAINFO, &system) && system)
     good &= !SET(CURLOPT_CAINFO, system);
   SET(CURLOPT_SSLVERSION, loop->options.minimum_tls == FERRY_TLS_1_3
                               ? (long)CURL_SSLVERSION_TLSv1_3
                               : (long)CURL_SSLVERSION_TLSv1_2);
   if (loop->client_certificate) {
-    good &= !SET(CURLOPT_SSLCERT, loop->client_certificate);
-    good &= !SET(CURLOPT_SSLKEY, loop->client_key ? loop->client_key
-                                                  : loop->client_certificate);
+    good &= !SET(CURLOPT_SSLCERT, file_of(loop->client_certificate));
+    good &= !SET(CURLOPT_SSLKEY,
+                 file_of(loop->client_key ? loop->client_key
+                                          : loop->client_certificate));
     if (loop->client_key_password)
       good &= !SET(CURLOPT_KEYPASSWD, loop->client_key_password);
   }

@@ -138,6 +138,8 @@ static void repeat(ferry__connection *c, uint8_t why) {
   r->head_sent = r->body_sent = 0;
   r->metrics.connect = r->metrics.tls = 0;
   t->fresh = true;
+  if (t->source == FERRY__SOURCE_PAUSED) /* it is asked again */
+    t->source = FERRY__SOURCE_READY;
   t->repeated_ms = t->last_ms = ferry__now(loop);
   ferry__origin_awaited(t);
   ferry__fault fault = ferry__route_start(loop, t);

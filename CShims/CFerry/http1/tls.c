@@ -55,8 +55,15 @@ static int on_session(SSL *tls, SSL_SESSION *session) {
   return 1; /* we own it now */
 }
 
+static bool is_usable(const char *path) {
+  return !path || ferry__is_file(path);
+}
+
 static SSL_CTX *make_context(const ferry_loop *loop) {
   static const unsigned char alpn[] = "\x08http/1.1";
+  if (!is_usable(loop->ca_file) || !is_usable(loop->client_certificate) ||
+      !is_usable(loop->client_key))
+    return NULL;
   SSL_CTX *context = SSL_CTX_new(TLS_client_method());
   if (!context)
     return NULL;
@@ -90,6 +97,12 @@ static SSL_CTX *make_context(const ferry_loop *loop) {
     return context;
   SSL_CTX_free(context);
   return NULL;
+}
+
+/* Why there is none. */
+static const char *context_fault(void) {
+  const char *words = ERR_reason_error_string(ERR_peek_last_error());
+  return words ? words : "the files cannot be read";
 }
 
 /* ---- Its renewal --------------------------------------------------------- */
@@ -143,8 +156,7 @@ static void renew(ferry_loop *loop) {
     drop_sessions(loop);
     ferry__count(&loop->counters.trust_renewals, 1);
   } else {
-    fault = ERR_reason_error_string(ERR_peek_last_error());
-    fault = fault ? fault : "the files cannot be read";
+    fault = context_fault();
     ferry__count(&loop->counters.trust_faults, 1);
   }
   if (loop->options.on_trust)
@@ -295,8 +307,7 @@ void ferry__tls_begin(ferry__connection *c) {
     c->transfer->phase = FERRY_PHASE_TLS;
   ERR_clear_error();
   if (!have_context(loop)) {
-    fail(c, FERRY_D_TLS_CONFIGURATION,
-         ERR_reason_error_string(ERR_peek_last_error()));
+    fail(c, FERRY_D_TLS_CONFIGURATION, context_fault());
     return;
   }
   c->tls = SSL_new(loop->http1->tls);

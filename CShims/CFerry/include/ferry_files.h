@@ -15,6 +15,21 @@ extern "C" {
 int ferry_work_on_file(int fd, void (*_Nonnull work)(void *_Nullable context),
                        void *_Nullable context);
 
+/* [any thread] The same for work whose device is not known yet, such as
+ * opening a file. Work with the same number shares a few threads. */
+int ferry_work_apart(uint64_t number,
+                     void (*_Nonnull work)(void *_Nullable context),
+                     void *_Nullable context);
+
+/* [any thread] Whether the device of this file hangs: hundreds of jobs wait for
+ * it, and none has begun for a second. Asks the system only if some device
+ * hangs. */
+int ferry_file_hangs(const char *_Nonnull path);
+
+/* [any thread] Whether the file system is one of disks or of memory, so that
+ * closing the file never waits for a server, as with FUSE or NFS. */
+int ferry_file_is_local(int fd);
+
 #ifdef __cplusplus
 }
 #endif

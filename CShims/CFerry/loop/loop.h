@@ -181,6 +181,8 @@ typedef struct ferry__jobs {
 int ferry__jobs_open(ferry_loop *loop);
 /* The loop ends: free this now, or when the last job returns. */
 void ferry__jobs_close(ferry_loop *loop);
+/* Whether there is a regular file: opening a FIFO would block the loop. */
+bool ferry__is_file(const char *path);
 /* Chooses the threads for the job: those of this file's device. */
 void ferry__job_device(ferry__job *job, int fd);
 void ferry__job_put(ferry__job *job);

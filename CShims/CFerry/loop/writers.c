@@ -8,12 +8,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <time.h>
 
-enum { THREADS = 4, IDLE_SECONDS = 10 };
+enum { THREADS = 4, IDLE_SECONDS = 10, MANY_JOBS = 256, HANGS_SECONDS = 1 };
 
 /* The jobs of one device and the threads that do them. It lives as long as it
  * has threads. */
@@ -23,6 +25,7 @@ typedef struct crew {
   pthread_cond_t work;
   ferry__job *jobs, **last; /* oldest first; none has begun */
   unsigned waiting, threads, idle;
+  time_t begun; /* seconds of the monotonic clock: when a job last began */
 } crew;
 
 static struct {
@@ -30,14 +33,46 @@ static struct {
   crew *crews;
 } writers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void ferry__job_device(ferry__job *job, int fd) {
+static void find_device(ferry__job *job, int fd, const char *path, int flags) {
   struct statx found;
   /* Use only local knowledge: asking a server could take for ever. */
-  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO,
+  if (statx(fd, path, flags | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO,
             &found))
     return; /* together with others that are unknown */
   job->device = makedev(found.stx_dev_major, found.stx_dev_minor);
   job->file = S_ISREG(found.stx_mode) ? 0 : found.stx_ino;
+}
+
+void ferry__job_device(ferry__job *job, int fd) {
+  find_device(job, fd, "", AT_EMPTY_PATH);
+}
+
+int ferry_file_is_local(int fd) {
+  static const unsigned local[] = {
+      BTRFS_SUPER_MAGIC,
+      EROFS_SUPER_MAGIC_V1,
+      EXT4_SUPER_MAGIC, /* ext2 and ext3, too */
+      F2FS_SUPER_MAGIC,
+      OVERLAYFS_SUPER_MAGIC,
+      RAMFS_MAGIC,
+      SQUASHFS_MAGIC,
+      TMPFS_MAGIC,
+      XFS_SUPER_MAGIC,
+      0x2fc12fc1, /* ZFS */
+      0xca451a4e, /* bcachefs */
+  };
+  struct statfs found;
+  if (fstatfs(fd, &found))
+    return 0;
+  for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+    if (local[i] == (unsigned)found.f_type)
+      return 1;
+  return 0;
+}
+
+bool ferry__is_file(const char *path) {
+  struct stat s;
+  return !stat(path, &s) && S_ISREG(s.st_mode);
 }
 
 /* ---- Back on the loop ---------------------------------------------------- */
@@ -88,6 +123,12 @@ void ferry__jobs_close(ferry_loop *loop) { close_if_over(loop); }
 
 /* ---- Threads ------------------------------------------------------------- */
 
+static time_t seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec;
+}
+
 static bool wait_for_job(crew *crew) {
   struct timespec until;
   int code = 0;
@@ -107,6 +148,7 @@ static ferry__job *take(crew *crew) {
   if (!crew->jobs)
     crew->last = &crew->jobs;
   crew->waiting--;
+  crew->begun = seconds();
   job->begun = true;
   return job;
 }
@@ -146,10 +188,15 @@ static void *run(void *data) {
 
 /* ---- Submitting ---------------------------------------------------------- */
 
-static crew *find_crew(const ferry__job *job) {
+static crew *known_crew(const ferry__job *job) {
   crew *found = writers.crews;
   while (found && (found->device != job->device || found->file != job->file))
     found = found->next;
+  return found;
+}
+
+static crew *find_crew(const ferry__job *job) {
+  crew *found = known_crew(job);
   if (found || !(found = calloc(1, sizeof *found)))
     return found;
   found->device = job->device;
@@ -207,15 +254,18 @@ static void run_errand(ferry__job *job) {
 
 static void drop_errand(ferry__job *job) { free(job); }
 
-int ferry_work_on_file(int fd, void (*work)(void *context), void *context) {
+static errand *new_errand(void (*work)(void *context), void *context) {
   errand *errand = calloc(1, sizeof *errand);
   if (!errand)
-    return ENOMEM;
+    return NULL;
   errand->job.work = run_errand;
   errand->job.drop = drop_errand;
   errand->work = work;
   errand->context = context;
-  ferry__job_device(&errand->job, fd);
+  return errand;
+}
+
+static int send_errand(errand *errand) {
   pthread_mutex_lock(&writers.lock);
   bool queued = enqueue(&errand->job);
   pthread_mutex_unlock(&writers.lock);
@@ -223,6 +273,48 @@ int ferry_work_on_file(int fd, void (*work)(void *context), void *context) {
     free(errand);
   return queued ? 0 : EAGAIN;
 }
+
+int ferry_work_on_file(int fd, void (*work)(void *context), void *context) {
+  errand *errand = new_errand(work, context);
+  if (!errand)
+    return ENOMEM;
+  ferry__job_device(&errand->job, fd);
+  return send_errand(errand);
+}
+
+int ferry_work_apart(uint64_t number, void (*work)(void *context),
+                     void *context) {
+  errand *errand = new_errand(work, context);
+  if (!errand)
+    return ENOMEM;
+  errand->job.file = number | 1; /* no device has the number 0 */
+  return send_errand(errand);
+}
+
+/* ---- Devices that hang --------------------------------------------------- */
+
+static bool hangs(const crew *crew) {
+  return crew->waiting >= MANY_JOBS && seconds() - crew->begun > HANGS_SECONDS;
+}
+
+int ferry_file_hangs(const char *path) {
+  ferry__job job = {.device = 0};
+  pthread_mutex_lock(&writers.lock);
+  crew *crew = writers.crews;
+  while (crew && !hangs(crew))
+    crew = crew->next;
+  pthread_mutex_unlock(&writers.lock);
+  if (!crew)
+    return false;
+  find_device(&job, AT_FDCWD, path, 0);
+  pthread_mutex_lock(&writers.lock);
+  crew = known_crew(&job);
+  bool found = crew && hangs(crew);
+  pthread_mutex_unlock(&writers.lock);
+  return found;
+}
+
+/* ---- Jobs whose transfer has ended --------------------------------------- */
 
 bool ferry__job_leave(ferry__job *job, void (*strip)(ferry__job *job)) {
   ferry_loop *loop = job->loop;

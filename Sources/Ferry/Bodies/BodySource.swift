@@ -41,13 +41,20 @@ protocol PulledBody: Sendable {
     /// The names of the trailer fields that may follow it.
     var trailerNames: [String] { get }
 
-    /// Creates a source, in the caller's thread. Throws if the body cannot be sent at all.
-    func makeSource() throws(BodyFault) -> any BodySource
+    /// The files that it reads.
+    var files: [FileBody] { get }
+
+    /// Creates a source, in the caller's thread. Opens files unless they are among those that the run has open. Throws
+    /// if the body cannot be sent at all.
+    func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource
 }
 
 extension PulledBody {
     var isReplayable: Bool { true }
     var trailerNames: [String] { [] }
+    var files: [FileBody] { [] }
+
+    func makeSource() throws(BodyFault) -> any BodySource { try makeSource(from: BodyFiles()) }
 }
 
 extension BodySource {
@@ -75,7 +82,7 @@ extension BodySource {
 struct MemoryBody<Bytes: ContiguousBytes & Sendable>: PulledBody {
     let bytes: Bytes
 
-    func makeSource() -> any BodySource { MemorySource(bytes) }
+    func makeSource(from files: BodyFiles) -> any BodySource { MemorySource(bytes) }
 }
 
 /// Provides bytes from memory.
@@ -246,12 +253,14 @@ extension BuiltRequest {
             throw RequestError(preparing: .invalidRequest(.headerName), message: fault, url: transfer.url)
         }
         transfer.sendsTrailers = !body.trailerNames.isEmpty
+        let files = files ?? BodyFiles()
+        self.files = files
         guard opensBody else {
             transfer.body = .pull(length: nil)
             return
         }
         do throws(BodyFault) {
-            var source = try body.makeSource()
+            var source = try body.makeSource(from: files)
             if let coding = whole.coding { source = CompressingSource(source, coding) }
             // Only a chunked body can have trailers.
             transfer.body = .pull(length: transfer.sendsTrailers ? nil : source.length)

@@ -6,9 +6,8 @@ import Synchronization
 /// Reads a file without blocking the event loop on the disk.
 ///
 /// Data in the page cache is copied directly to the destination (preadv2(2) with `RWF_NOWAIT`). Other data is read
-/// ahead on a thread of its device, one read at a time; blocks travel from the reader to the loop and back. The
-/// descriptor is closed when no read uses it. If the event loop supports it, the system itself sends data from the page
-/// cache (sendfile(2)), at three fifths of the cost.
+/// ahead on a thread of its device, one read at a time; blocks travel from the reader to the loop and back. If the event
+/// loop supports it, the system itself sends data from the page cache (sendfile(2)), at three fifths of the cost.
 final class FileSource: BodySource {
     fileprivate struct Block {
         var bytes: [UInt8]
@@ -16,8 +15,8 @@ final class FileSource: BodySource {
     }
 
     fileprivate struct State {
-        /// -1 when it is closed.
-        var descriptor: Int32
+        /// `nil` when it is closed. A read that has begun keeps it open.
+        var file: ReadableFile?
         /// Whether reading from the page cache is worth a try.
         var looksInMemory: Bool
         /// The range that has not been read yet.
@@ -47,13 +46,11 @@ final class FileSource: BodySource {
     private let path: String
     private let state: Mutex<State>
 
-    /// Takes ownership of the descriptor.
-    init(_ descriptor: Int32, _ range: Range<UInt64>, path: String, looksInMemory: Bool = true) {
+    init(_ file: ReadableFile, _ range: Range<UInt64>, path: String, looksInMemory: Bool = true) {
         self.path = path
         length = UInt64(range.count)
         state = Mutex(
-            State(
-                descriptor: descriptor, looksInMemory: looksInMemory, unread: range, left: UInt64(range.count)))
+            State(file: file, looksInMemory: looksInMemory, unread: range, left: UInt64(range.count)))
     }
 
     deinit { close() }
@@ -69,45 +66,39 @@ final class FileSource: BodySource {
     func open(resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
 
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
-        let (fill, descriptor) = state.withLock { [path] state in
+        let (fill, file) = state.withLock { [path] state in
             let fill = state.give(to: space, path)
-            return (fill, state.readsAhead && state.beginsReading() ? state.descriptor : nil)
+            return (fill, state.readsAhead && state.beginsReading() ? state.file : nil)
         }
-        // Nobody closes the descriptor while it counts as being read.
-        guard let descriptor else { return fill }
-        let code = FileThreads.run(for: descriptor) { self.readAhead() }
+        guard let file else { return fill }
+        let code = FileThreads.run(for: file.descriptor) { self.readAhead() }
         if code == 0 { return fill }
-        stopReading(errno: code)
+        // There is no thread to read on.
+        state.withLock { [path] state in
+            state.failure = BodyFault(file: path, errno: code)
+            state.isReading = false
+        }
         if case .later = fill { return .failed }
         return fill
     }
 
     func close() {
-        let descriptor = state.withLock { state in
+        // The file may be closed here, which must not happen under the lock.
+        let file = state.withLock { state in
             state.isClosed = true
             state.resume = nil
             state.ready = []
             state.free = []
-            return state.abandonedDescriptor()
+            return state.file.take()
         }
-        if let descriptor { Glibc.close(descriptor) }
-    }
-
-    /// There is no thread to read on.
-    private func stopReading(errno: Int32) {
-        let descriptor = state.withLock { [path] state in
-            state.failure = BodyFault(file: path, errno: errno)
-            state.isReading = false
-            return state.abandonedDescriptor()
-        }
-        if let descriptor { Glibc.close(descriptor) }
+        withExtendedLifetime(file) {}
     }
 
     /// [thread of the device] Fills the free blocks.
     private func readAhead() {
         while let read = state.withLock({ $0.nextRead() }) {
             var block = read.block
-            let outcome = Self.read(read.descriptor, read.range, into: &block)
+            let outcome = Self.read(read.file.descriptor, read.range, into: &block)
             let resume = state.withLock { [path] state in
                 switch outcome {
                 case .success(let count): state.took(Block(bytes: block, count: count), wanted: read.range.count, path)
@@ -117,7 +108,6 @@ final class FileSource: BodySource {
             }
             resume?()
         }
-        if let descriptor = state.withLock({ $0.abandonedDescriptor() }) { Glibc.close(descriptor) }
     }
 
     private enum Outcome {
@@ -183,23 +173,24 @@ extension FileSource.State {
     ///
     /// It has its own descriptor, because this one may be closed before the piece is sent.
     private func piece(for space: UnsafeMutableRawBufferPointer) -> TransferPiece? {
-        guard looksInMemory, !isReading, unread.count >= FileSource.leastPiece, TransferPiece.isTaken(for: space) else {
-            return nil
-        }
+        // The event loop closes its descriptor itself.
+        guard let file, file.isLocal, looksInMemory, !isReading, unread.count >= FileSource.leastPiece,
+            TransferPiece.isTaken(for: space)
+        else { return nil }
         let range = unread.prefix(FileSource.blockSize)
-        guard TransferPiece.isInMemory(descriptor, range) else { return nil }
-        let own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard TransferPiece.isInMemory(file.descriptor, range) else { return nil }
+        let own = fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0)
         guard own >= 0 else { return nil }
         return TransferPiece(descriptor: own, offset: Int64(range.lowerBound), length: UInt64(range.count))
     }
 
     /// How many of the next bytes came from the page cache; `nil` if they have to be read ahead, 0 if there are none.
     ///
-    /// It runs under the lock, so that nobody closes the descriptor in the meantime; it only copies.
+    /// It runs under the lock, because it only copies.
     private mutating func readFromMemory(into space: UnsafeMutableRawBufferPointer) -> Int? {
-        guard looksInMemory, !isReading else { return nil }
+        guard let file, looksInMemory, !isReading else { return nil }
         var vector = iovec(iov_base: space.baseAddress, iov_len: min(space.count, unread.count))
-        let got = preadv2(descriptor, &vector, 1, off_t(unread.lowerBound), Int32(FERRY_UIO_NOWAIT))
+        let got = preadv2(file.descriptor, &vector, 1, off_t(unread.lowerBound), Int32(FERRY_UIO_NOWAIT))
         if got >= 0 { return got }
         // Some file systems do not support this.
         if errno != EAGAIN { looksInMemory = false }
@@ -220,8 +211,8 @@ extension FileSource.State {
     }
 
     /// The next read and its destination; `nil` ends the reading.
-    fileprivate mutating func nextRead() -> (descriptor: Int32, range: Range<UInt64>, block: [UInt8])? {
-        guard hasWork else {
+    fileprivate mutating func nextRead() -> (file: ReadableFile, range: Range<UInt64>, block: [UInt8])? {
+        guard let file, hasWork else {
             isReading = false
             return nil
         }
@@ -233,7 +224,7 @@ extension FileSource.State {
             blocks += 1
             block = [UInt8](repeating: 0, count: Int(size))
         }
-        return (descriptor, unread.lowerBound..<unread.lowerBound + size, block)
+        return (file, unread.lowerBound..<unread.lowerBound + size, block)
     }
 
     fileprivate mutating func took(_ block: FileSource.Block, wanted: Int, _ path: String) {
@@ -254,13 +245,6 @@ extension FileSource.State {
         isAwaited = false
         return resume
     }
-
-    /// The descriptor, to be closed because the body has ended and no read uses it.
-    fileprivate mutating func abandonedDescriptor() -> Int32? {
-        if !isClosed || isReading || descriptor < 0 { return nil }
-        defer { descriptor = -1 }
-        return descriptor
-    }
 }
 
 extension BodyFault {
@@ -268,5 +252,65 @@ extension BodyFault {
     /// shorter.
     fileprivate static func sending(_ path: String, errno code: Int32) -> BodyFault {
         code == 0 ? BodyFault(message: "\(path) became shorter during the upload") : BodyFault(file: path, errno: code)
+    }
+}
+
+/// The files that the body of a run is read from. Each is opened once, so that every attempt sends the same file, and no
+/// attempt after the first waits for the file system to open it.
+final class BodyFiles: Sendable {
+    private let files = Mutex<[String: ReadableFile]>([:])
+
+    /// The file, opened now unless it is open.
+    func open(_ path: String, isLocal: Bool?) throws(BodyFault) -> ReadableFile {
+        if let file = files.withLock({ $0[path] }) { return file }
+        let file: ReadableFile
+        do throws(ReadableFile.Fault) {
+            file = try ReadableFile(path, isLocal: isLocal)
+        } catch {
+            throw BodyFault(file: path, error)
+        }
+        files.withLock { $0[path] = file }
+        return file
+    }
+
+    /// No attempt follows.
+    func close() {
+        let old = files.withLock { files in
+            defer { files = [:] }
+            return files
+        }
+        // The last reference closes the file, which must not happen under the lock.
+        withExtendedLifetime(old) {}
+    }
+
+    /// Opens those that are not open yet on threads that no task needs. A run that ends in the meantime does not wait.
+    func open(
+        _ bodies: [FileBody], for control: RunControl, url: String, until deadline: ContinuousClock.Instant?
+    ) async throws(RequestError) {
+        for body in bodies where files.withLock({ $0[body.path] }) == nil {
+            let result = try await control.ask(url, until: deadline) { await self.opened(body) }
+            do throws(BodyFault) { try result.get() } catch { throw RequestError(error, url: url) }
+        }
+    }
+
+    private func opened(_ body: FileBody) async -> Result<Void, BodyFault> {
+        await withCheckedContinuation { continuation in
+            let code = FileThreads.run(forFileAt: body.path) {
+                let result = Result { () throws(BodyFault) in _ = try self.open(body.path, isLocal: body.isLocal) }
+                continuation.resume(returning: result)
+            }
+            if code != 0 { continuation.resume(returning: .failure(BodyFault(file: body.path, errno: code))) }
+        }
+    }
+}
+
+extension BodyFault {
+    fileprivate init(file path: String, _ fault: ReadableFile.Fault) {
+        switch fault {
+        case .system(let code): self.init(file: path, errno: code)
+        case .notRegular: self.init(message: "\(path) is not a regular file")
+        case .noSize: self.init(message: "\(path) has content, but no size; send it as a stream")
+        case .hangs: self.init(message: "\(path): its file system does not respond")
+        }
     }
 }

@@ -119,7 +119,9 @@ extension Multipart: PulledBody {
 
     var isReplayable: Bool { parts.allSatisfy(\.body.isReplayable) }
 
-    func makeSource() throws(BodyFault) -> any BodySource {
+    var files: [FileBody] { parts.flatMap(\.body.files) }
+
+    func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {
         guard (1...70).contains(boundary.utf8.count), boundary.utf8.allSatisfy(ByteSet.boundary.contains) else {
             throw BodyFault(code: .invalidRequest(.body), message: "the multipart boundary is invalid (RFC 2046)")
         }
@@ -129,7 +131,7 @@ extension Multipart: PulledBody {
         for part in parts {
             pending.append(text: "--\(boundary)\r\n")
             try part.appendHead(to: &pending)
-            let source = try part.body.makeSource()
+            let source = try part.body.makeSource(from: files)
             if let length = source.length, length <= Self.smallPart, source is MemorySource<[UInt8]> {
                 pending.append(contentsOf: source.wholeInMemory)
             } else {

@@ -1,4 +1,5 @@
 public import FerryJSON
+import FerryTransport
 public import FoundationEssentials
 import Glibc
 import Synchronization
@@ -55,14 +56,15 @@ public struct RequestBody: Sendable {
 
     /// A body from a file, or from a range of its bytes, read as the socket accepts them.
     ///
-    /// The file is opened when the run starts and closed when it ends. If it does not exist, cannot be read, is not a
-    /// regular file or is shorter than the range, the run fails with `uploadSource` before anything is sent. If it
-    /// becomes shorter during the upload, the run fails with `uploadSource`, and the server sees an incomplete request.
-    /// If it grows, only its initial size is sent.
+    /// The file is opened once when the run starts and closed when it ends: every attempt sends the same file, even if
+    /// another has taken its place. If it does not exist, cannot be read, is not a regular file or is shorter than the
+    /// range, the run fails with `uploadSource` before anything is sent. If it becomes shorter during the upload, the run
+    /// fails with `uploadSource`, and the server sees an incomplete request. If it grows, only its initial size is sent.
     ///
-    /// The thread that starts the run opens the file, so a missing file is an error at once. If a network file system
-    /// hangs, that thread waits for it. Threads of the file's device read the file: if it hangs then, only files on the
-    /// same device wait.
+    /// The thread that starts a run opens the file, so a missing file is an error at once. If a network file system
+    /// hangs, that thread waits for it. Runs that do more before they send (adapters, an authenticator, groups) open it
+    /// on another thread, and end at their deadline. Threads of the file's device read and close the file: if it hangs
+    /// then, only files on the same device wait. If hundreds of them wait, further runs fail with `uploadSource`.
     public static func file(
         _ path: String, range: Range<UInt64>? = nil, contentType: String? = "application/octet-stream"
     ) -> RequestBody {
@@ -128,48 +130,22 @@ public struct RequestBody: Sendable {
 struct FileBody: PulledBody {
     let path: String
     var range: Range<UInt64>?
-    /// Tests set it to `false` to read everything from the disk.
+    /// Tests set it to `false` to read everything from the disk, like a file of a network file system.
     var looksInMemory = true
 
-    /// Opens the file. Throws if it does not exist, cannot be read, is not a regular file or is too short.
-    func makeSource() throws(BodyFault) -> any BodySource {
-        // A C string would end at the NUL, and be the path of another file.
-        if path.utf8.contains(0) { throw fault(EINVAL) }
-        // Non-blocking, because opening a FIFO without a writer would block the caller. It has no effect on a regular
-        // file.
-        let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        if descriptor < 0 { throw fault(errno) }
-        do throws(BodyFault) {
-            let bounds = try bounds(of: descriptor)
-            return FileSource(descriptor, bounds, path: path, looksInMemory: looksInMemory)
-        } catch {
-            Glibc.close(descriptor)
-            throw error
-        }
-    }
+    var files: [FileBody] { [self] }
 
-    private func bounds(of descriptor: Int32) throws(BodyFault) -> Range<UInt64> {
-        var status = stat()
-        if fstat(descriptor, &status) != 0 { throw fault(errno) }
-        switch status.st_mode & S_IFMT {
-        case S_IFREG: break
-        case S_IFDIR: throw fault(EISDIR)
-        default: throw BodyFault(message: "\(path) is not a regular file")
-        }
-        let size = UInt64(clamping: status.st_size)
-        // Files below /proc say that they are empty.
-        var byte: UInt8 = 0
-        if size == 0, pread(descriptor, &byte, 1, 0) > 0 {
-            throw BodyFault(message: "\(path) has content, but no size; send it as a stream")
-        }
-        let range = range ?? 0..<size
-        if range.upperBound > size {
-            throw BodyFault(message: "\(path) has \(size) bytes, but the range ends at \(range.upperBound)")
-        }
-        return range
-    }
+    var isLocal: Bool? { looksInMemory ? nil : false }
 
-    private func fault(_ code: Int32) -> BodyFault { BodyFault(file: path, errno: code) }
+    /// Throws if the file does not exist, cannot be read, is not a regular file or is too short.
+    func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {
+        let file = try files.open(path, isLocal: isLocal)
+        let range = range ?? 0..<file.size
+        if range.upperBound > file.size {
+            throw BodyFault(message: "\(path) has \(file.size) bytes, but the range ends at \(range.upperBound)")
+        }
+        return FileSource(file, range, path: path, looksInMemory: looksInMemory)
+    }
 }
 
 extension BodyFault {
@@ -197,7 +173,7 @@ struct StreamBody: PulledBody {
         }
     }
 
-    func makeSource() throws(BodyFault) -> any BodySource {
+    func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {
         try StreamSource.check(length)
         return StreamSource(length: length, pump)
     }
@@ -224,7 +200,7 @@ final class OnceBody: PulledBody {
 
     var isReplayable: Bool { !isTaken.load(ordering: .acquiring) }
 
-    func makeSource() throws(BodyFault) -> any BodySource {
+    func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {
         try StreamSource.check(length)
         guard isTaken.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
         else {

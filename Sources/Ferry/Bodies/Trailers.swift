@@ -107,20 +107,31 @@ struct TrailedBody: PulledBody {
 
     var isReplayable: Bool { body.isReplayable }
 
+    var files: [FileBody] { body.files }
+
     var trailerNames: [String] {
         let before = body.trailerNames
         return before + names.filter { name in !before.contains { equalNames($0, name) } }
     }
 
-    func makeSource() throws(BodyFault) -> any BodySource {
-        TrailedSource(try body.makeSource()) { [names, fields] in
+    func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {
+        TrailedSource(try body.makeSource(from: files)) { [names, fields] in
             try TrailerRules.lines(of: try await fields(), announced: names)
         }
     }
 }
 
 extension RequestBody {
-    fileprivate func makeSource() throws(BodyFault) -> any BodySource {
+    /// The files that it reads as it is sent.
+    var files: [FileBody] {
+        switch content {
+        case .data, .bytes, .string, .json: []
+        case .pulled(let body): body.files
+        case .multipart(let form): form.files
+        }
+    }
+
+    fileprivate func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {
         switch content {
         case .data(let data): return MemorySource(data)
         case .bytes(let bytes): return MemorySource(bytes)
@@ -131,8 +142,8 @@ extension RequestBody {
             } catch {
                 throw BodyFault(code: .invalidRequest(.body), message: "the body cannot be encoded as JSON")
             }
-        case .pulled(let body): return try body.makeSource()
-        case .multipart(let form): return try form.makeSource()
+        case .pulled(let body): return try body.makeSource(from: files)
+        case .multipart(let form): return try form.makeSource(from: files)
         }
     }
 }

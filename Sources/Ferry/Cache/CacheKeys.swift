@@ -1,5 +1,6 @@
 import FerryCache
 import FoundationEssentials
+import Glibc
 
 extension RequestBuilder {
     /// The target and the key of a request: method, URL, arguments, body, named header fields, and credentials.
@@ -99,8 +100,12 @@ extension TLSConfiguration {
 extension ClientCertificate {
     /// The digest of the file, or its path if it cannot be read.
     var identity: String {
-        FileManager.default.contents(atPath: certificateFile).map { SHA256.hexadecimal(of: Array($0)) }
-            ?? certificateFile
+        // Reading a FIFO would wait for its writer.
+        var status = stat()
+        guard stat(certificateFile, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            let bytes = FileManager.default.contents(atPath: certificateFile)
+        else { return certificateFile }
+        return SHA256.hexadecimal(of: Array(bytes))
     }
 }
 

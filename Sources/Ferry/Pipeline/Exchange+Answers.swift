@@ -50,6 +50,23 @@ extension Exchange {
         carrier?.goOn(from: result)
     }
 
+    /// Opens the files of the body before its source does: a task's thread must not wait for a file system.
+    mutating func openFiles(of request: OutgoingRequest) async throws(RequestError) {
+        let bodies = request.body?.files ?? []
+        if bodies.isEmpty { return }
+        // Adapters may write the same file again for each attempt.
+        let open = hasAlteredBody ? BodyFiles() : files ?? BodyFiles()
+        files = open
+        try await open.open(bodies, for: control, url: url, until: deadline)
+    }
+
+    /// Calls code of the application.
+    func ask<Value: Sendable>(
+        _ question: @escaping @Sendable () async throws -> Value
+    ) async throws(RequestError) -> Value {
+        try await control.ask(url, until: deadline, question)
+    }
+
     func asked() throws(RequestError) -> OutgoingRequest {
         if let leg { return leg }
         return try call.read().outgoing

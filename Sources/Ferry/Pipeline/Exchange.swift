@@ -31,6 +31,8 @@ struct Exchange {
     /// a cookie, a secret field of an adapter, or another change by an adapter. It stays set until the end of the run:
     /// a redirect drops the credentials, but its target may still respond to the user who sent them.
     var hasUnknownCredentials = false
+    /// The files that the body is read from, open for all attempts.
+    var files: BodyFiles?
     /// Adapters have set the body, which is then also meant for the first server only.
     var hasAlteredBody = false
     var earlier = EarlierAttempts()
@@ -81,6 +83,7 @@ struct Exchange {
         redirects = RedirectMachine(call.redirectPolicy)
         retries = RetryMachine(call.retryPolicy)
         url = call.url
+        files = (try? call.snapshot?.get())?.files
         credential = call.digest.map { Granted(credential: $0, schemes: .digest) }
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
@@ -135,8 +138,11 @@ struct Exchange {
             return await carry(call, control, after: .unsent, nil, by: core)
         }
         var built: BuiltRequest
+        let end = call.end
         do throws(RequestError) {
-            built = try call.read().open()
+            let snapshot = try call.read()
+            try await snapshot.files?.open(snapshot.bodyFiles, for: control, url: call.url, until: end)
+            built = try snapshot.open()
         } catch {
             return .refused(error)
         }
@@ -146,7 +152,7 @@ struct Exchange {
         built.transfer.reportsStart = call.reportsStart
         // A shared transfer has no deadline. For any other, the time before the transfer counts.
         built.transfer.timeouts.deadline = 0
-        if let end = call.end {
+        if let end {
             let remaining = ContinuousClock.now.duration(to: end)
             if remaining <= .zero { return .refused(.deadlinePassed(url: call.url)) }
             built.transfer.timeouts.deadline = milliseconds(remaining)
@@ -208,7 +214,8 @@ struct Exchange {
             let answer = try await ask { try await interceptor.intercept(leg, of: info) }
             if let answer { return try intercepted(answer) }
         }
-        var built = try call.build(leg, by: core.builder)
+        try await openFiles(of: leg)
+        var built = try call.build(leg, reading: files, by: core.builder)
         built.meter = call.meter
         authorize(&built.transfer)
         // One response of this run may fill the jar, and the next may empty it.
@@ -309,7 +316,7 @@ struct Exchange {
             let outgoing = try call.read().outgoing
             (leg, url) = (outgoing, try core.builder.checked(outgoing.url))
             if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
-            stage = cacheStage(for: try call.build(outgoing, by: core.builder))
+            stage = cacheStage(for: try call.build(outgoing, reading: files, by: core.builder))
         } catch { return .refused(error) }
         stage?.take(over: validation)
         standIn = stage?.standIn
@@ -335,12 +342,6 @@ struct Exchange {
             return .unsent
         case nil: return answer
         }
-    }
-
-    func ask<Value: Sendable>(
-        _ question: @escaping @Sendable () async throws -> Value
-    ) async throws(RequestError) -> Value {
-        try await control.ask(url, until: deadline, question)
     }
 
     /// The request after the adapters.

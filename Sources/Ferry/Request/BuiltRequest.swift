@@ -66,6 +66,8 @@ struct BuiltRequest: ~Copyable, Sendable {
     var opensBody = true
     /// The body that is read as it is sent, with the arguments that belong to it.
     var pulled: RequestBody?
+    /// The files that the run has open, if its body is read as it is sent.
+    var files: BodyFiles?
     /// How its body is compressed, or will be as it is read.
     var coding: RequestBody.Coding?
     /// Whether the request itself says that it may be sent twice, whatever its header fields say.
@@ -94,6 +96,7 @@ struct RequestSnapshot: Sendable {
     /// The transfer if nothing changes it. A body that is read as it is sent is not open yet.
     let transfer: TransferRequest
     private let pulled: RequestBody?
+    let files: BodyFiles?
     private let coding: RequestBody.Coding?
     fileprivate let isIdempotent: Bool
     private let ownsContentType: Bool
@@ -102,6 +105,7 @@ struct RequestSnapshot: Sendable {
     init(_ built: borrowing BuiltRequest) {
         transfer = built.transfer
         pulled = built.pulled
+        files = built.files
         coding = built.coding
         isIdempotent = built.isIdempotent
         ownsContentType = built.ownsContentType
@@ -129,6 +133,7 @@ struct RequestSnapshot: Sendable {
     func open() throws(RequestError) -> BuiltRequest {
         var built = BuiltRequest(transfer: transfer)
         built.trace = trace
+        built.files = files
         guard let pulled else { return built }
         switch pulled.content {
         case .pulled(let body): try built.pull(body, of: pulled)
@@ -141,10 +146,14 @@ struct RequestSnapshot: Sendable {
     /// Whether the body is read as it is sent.
     var isPulled: Bool { pulled != nil }
 
+    /// The files that the body is read from.
+    var bodyFiles: [FileBody] { pulled?.files ?? [] }
+
     /// The request with another method, URL, header fields and body, but otherwise unchanged.
-    func with(_ outgoing: OutgoingRequest, to url: String) -> BuiltRequest {
+    func with(_ outgoing: OutgoingRequest, to url: String, _ files: BodyFiles?) -> BuiltRequest {
         var built = BuiltRequest(transfer: transfer)
         built.trace = trace
+        built.files = files
         built.transfer.url = url
         built.transfer.method = outgoing.method.rawValue
         built.transfer.body = .none

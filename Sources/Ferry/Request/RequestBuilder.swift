@@ -151,11 +151,12 @@ final class RequestBuilder: Sendable {
 
     /// Builds one attempt of a run, from the request that adapters, the authenticator and redirects have made.
     func build(
-        _ outgoing: OutgoingRequest, of snapshot: RequestSnapshot, by proxy: ProxyConfiguration
+        _ outgoing: OutgoingRequest, of snapshot: RequestSnapshot, by proxy: ProxyConfiguration,
+        reading files: BodyFiles?
     ) throws(RequestError) -> BuiltRequest {
         let joined = try join(outgoing.url)
         try check(outgoing.method, url: joined.url)
-        var built = snapshot.with(outgoing, to: joined.url)
+        var built = snapshot.with(outgoing, to: joined.url, files)
         built.transfer.proxy = try proxy.route(for: joined.url)?.transfer
         try place(outgoing, credentials: joined.credentials, in: &built)
         return built

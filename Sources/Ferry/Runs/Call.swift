@@ -101,9 +101,11 @@ struct Call: Sendable {
         return try snapshot.get()
     }
 
-    /// Builds the request in the form that the transport needs.
-    func build(_ outgoing: OutgoingRequest, by builder: RequestBuilder) throws(RequestError) -> BuiltRequest {
-        var built = try builder.build(outgoing, of: try read(), by: proxy)
+    /// Builds the request in the form that the transport needs. Its body may be read from files that are open already.
+    func build(
+        _ outgoing: OutgoingRequest, reading files: BodyFiles?, by builder: RequestBuilder
+    ) throws(RequestError) -> BuiltRequest {
+        var built = try builder.build(outgoing, of: try read(), by: proxy, reading: files)
         // The remaining time until the deadline is set right before sending. A shared transfer has no deadline, because
         // it must not end at that of the run that started it.
         if deadline == nil && groupDeadline == nil { built.transfer.timeouts.deadline = 0 }

@@ -169,14 +169,19 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     private func keep(_ reply: Reply<R.Value>) {
+        closeFiles()
         outcome = .success(reply.response)
         delivery = { $0.deliver(.success(reply)) }
     }
 
     private func keep(_ error: RequestError) {
+        closeFiles()
         outcome = .failure(error)
         delivery = { $0.deliver(.failure(error)) }
     }
+
+    /// The application may keep the handle of the run.
+    private func closeFiles() { (try? snapshot?.get())?.files?.close() }
 
     override func fail(_ error: RequestError, _ answer: Answer) {
         // The run was cancelled before it looked at its answer.

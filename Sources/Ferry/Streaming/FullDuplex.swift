@@ -255,7 +255,7 @@ final class WriterBody: PulledBody {
 
     var isFinished: Bool { state.withLock { $0.isFinished } }
 
-    func makeSource() throws(BodyFault) -> any BodySource {
+    func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {
         let attempt = state.withLock { state -> Int? in
             if state.wasRead { return nil }
             state.attempt += 1

@@ -1,7 +1,8 @@
-/* A disk that hangs: the tests' own pwrite() and pread() replace the system's in
- * the whole process. Writes to parts of downloads (".ferry-part"), and reads of
- * files whose names end with ".held", hang until they are released. Not under a
- * sanitizer, which has functions of its own. */
+/* A disk that hangs: the tests' own open(), close(), pwrite() and pread() replace
+ * the system's in the whole process. Writes to parts of downloads
+ * (".ferry-part"), and everything else for files whose names end with ".held",
+ * hang until they are released. Not under a sanitizer, which has functions of
+ * its own. */
 #ifndef CWRITES_H
 #define CWRITES_H
 
@@ -23,5 +24,13 @@ void writes_release(void);
 void reads_hold(void);
 int reads_held(void);
 void reads_release(void);
+
+/* The same for opening and closing. */
+void opens_hold(void);
+int opens_held(void);
+void opens_release(void);
+void closes_hold(void);
+int closes_held(void);
+void closes_release(void);
 
 #endif

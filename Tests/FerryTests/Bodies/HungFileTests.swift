@@ -6,15 +6,18 @@ import Testing
 @testable import Ferry
 
 /// Files on a disk that hangs, as bodies.
-@Suite(.timeLimit(.minutes(2))) struct HungFileTests {
-    @Test("Reads that hang stop neither tasks nor Dispatch's queues", .enabled(if: writes_can_be_held()))
-    func reads() async throws {
-        let bytes = LoopbackServer.pattern(0..<100_000)
-        let path = NSTemporaryDirectory() + "/ferry-body-\(UUID().uuidString).held"
-        try Data(bytes).write(to: URL(fileURLWithPath: path))
+@Suite(.timeLimit(.minutes(2)), .enabled(if: writes_can_be_held())) struct HungFileTests {
+    private let path = NSTemporaryDirectory() + "/ferry-body-\(UUID().uuidString).held"
+    private let bytes = LoopbackServer.pattern(0..<100_000)
+
+    init() throws { try Data(bytes).write(to: URL(fileURLWithPath: path)) }
+
+    private var body: FileBody { FileBody(path: path, looksInMemory: false) }
+
+    @Test("Reads that hang stop neither tasks nor Dispatch's queues") func reads() async throws {
         defer { unlink(path) }
         reads_hold()
-        let sources = try (0..<200).map { _ in try FileBody(path: path, looksInMemory: false).makeSource() }
+        let sources = try (0..<200).map { _ in try body.makeSource() }
         var space = [UInt8](repeating: 0, count: 10)
         for source in sources {
             source.open {}
@@ -39,5 +42,108 @@ import Testing
             source.close()
         }
         #expect(await eventually { openDescriptors(of: path).isEmpty })
+    }
+
+    @Test("A device that hangs takes a limited number of files") func hangs() async throws {
+        defer { unlink(path) }
+        reads_hold()
+        var sources: [any BodySource] = []
+        func add() throws {
+            let source = try body.makeSource()
+            source.open {}
+            var space = [UInt8](repeating: 0, count: 10)
+            _ = space.withUnsafeMutableBytes { source.fill($0) }
+            sources.append(source)
+        }
+        for _ in 0..<260 { try add() }
+        var fault: BodyFault?
+        #expect(
+            await eventually {
+                do throws(BodyFault) { _ = try body.makeSource() } catch { fault = error }
+                return fault != nil
+            })
+        #expect(fault?.message == "\(path): its file system does not respond")
+        // A file of another device is not affected.
+        let name = "/ferry-\(UUID().uuidString)"
+        let memory = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        defer {
+            shm_unlink(name)
+            close(memory)
+        }
+        #expect(write(memory, [1, 2, 3], 3) == 3)
+        let other = try FileBody(path: "/proc/self/fd/\(memory)").makeSource()
+        #expect(other.length == 3)
+        reads_release()
+        for source in sources { source.close() }
+        #expect(await eventually { openDescriptors(of: path).isEmpty })
+        let source = try body.makeSource()
+        #expect(await drained(source) == bytes)
+    }
+
+    @Test("Closing that hangs does not stop the event loop") func closes() async throws {
+        defer { unlink(path) }
+        try await withFlow { server, agent in
+            closes_hold()
+            _ = try await agent.send(upload())
+            #expect(server.requests.last?.bodyLength == UInt64(bytes.count))
+            #expect(await eventually { closes_held() == 1 })
+            let next = try await agent.get("/bytes/12")
+            #expect(next.bytes.count == 12)
+            closes_release()
+        }
+    }
+
+    @Test("Opening that hangs delays neither the deadline of a run with adapters nor other tasks")
+    func opens() async throws {
+        struct Stamp: RequestAdapter {
+            func adapt(_ request: inout OutgoingRequest, of run: RunInfo) { request.headers["X-Stamp"] = "1" }
+        }
+        defer { unlink(path) }
+        try await withFlow {
+            $0.adapters = [Stamp()]
+        } _: { _, agent in
+            opens_hold()
+            var request = upload()
+            request.deadline = .milliseconds(200)
+            let errors = await withTaskGroup(of: RequestError.Code?.self) { [request] group in
+                for _ in 0..<20 { group.addTask { await agent.result(request).error?.code } }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(errors == Array(repeating: .timeout(.deadline), count: 20))
+            #expect(await eventually { opens_held() == 4 })
+            opens_release()
+        }
+    }
+
+    private func upload() -> HTTPRequest<Response> {
+        HTTPRequest(.post, "/echo", body: RequestBody(content: .pulled(body), contentType: nil))
+    }
+}
+
+/// What is sent if a file is replaced during a run.
+@Suite(.timeLimit(.minutes(2))) struct ReplacedFileTests {
+    @Test(
+        "Every attempt sends the file that the first has opened, and it is closed at the end", arguments: Way.allCases)
+    func replaced(way: Way) async throws {
+        let path = NSTemporaryDirectory() + "/ferry-body-\(UUID().uuidString)"
+        try Data("first".utf8).write(to: URL(fileURLWithPath: path))
+        defer { unlink(path) }
+        try await withFlow {
+            $0.retryPolicy = .quick {
+                $0.decide = { _ in
+                    unlink(path)
+                    try? Data("another".utf8).write(to: URL(fileURLWithPath: path))
+                    return .retry
+                }
+            }
+        } _: { server, agent in
+            server.script(path: "/echo", uses: 1, unwanted(503))
+            let result = await agent.result(HTTPRequest(.post, "/echo", body: .file(path)), way)
+            #expect(server.requests.map(\.text) == ["first", "first"])
+            #expect(result.error == nil)
+            #expect(await eventually { openDescriptors(of: path + " (deleted)").isEmpty })
+            _ = await agent.result(HTTPRequest(.post, "/echo", body: .file(path)), way)
+            #expect(server.requests.last?.text == "another")
+        }
     }
 }

@@ -1,6 +1,7 @@
 import FaultTable
 import Ferry
 import FerryTesting
+import Foundation
 import Testing
 
 /// Untrusted servers: rows R58 to R64.
@@ -59,6 +60,17 @@ import Testing
     func unreadableAuthorities() async throws {
         try await expectDistrust(.tls(.configuration), phase: .connect) {
             $0.configuration.tls.authorityFile = "/nonexistent/authorities.pem"
+        }
+    }
+
+    @Test("A FIFO in place of a file of authorities or of a certificate does not stop the event loop")
+    func pipes() async throws {
+        let pipe = NSTemporaryDirectory() + "/ferry-\(UUID().uuidString)"
+        try #require(mkfifo(pipe, 0o600) == 0)
+        defer { unlink(pipe) }
+        try await expectDistrust(.tls(.configuration), phase: .connect) { $0.configuration.tls.authorityFile = pipe }
+        try await expectDistrust(.tls(.configuration), phase: .connect) {
+            $0.configuration.tls.clientCertificate = ClientCertificate(certificateFile: pipe)
         }
     }
 
