@@ -30,7 +30,8 @@ extension Download {
         meter.begin(at: metadata.received(0), resumedFrom: resumedFrom, total: metadata.total, isResumable: true)
         // No helpers for a file that is resumed in one segment: the lead loads all of it, at the full rate.
         let controls = (1..<plan.options.segments).map { _ in RunControl(tag: call.tag, isRefresh: control.isRefresh) }
-        state.withLock { $0.helperControls = controls }
+        // Before the first of them can receive a response that belongs to another version of the file.
+        state.withLock { ($0.hasHelpers, $0.helperControls) = (true, controls) }
         for helper in controls { control.adopt(helper) }
         let work = Task {
             await withTaskGroup { group in
@@ -44,14 +45,14 @@ extension Download {
     }
 
     /// Whether helpers write to the part file, too.
-    var hasHelpers: Bool { state.withLock { $0.helpers != nil } }
+    var hasHelpers: Bool { state.withLock { $0.hasHelpers } }
 
     /// No worker is active, and the data is of no use: restarts the download. Returns `false` if it was already
     /// restarted.
     func beginAnew() -> Bool {
         if !restart() { return false }
         state.withLock { state in
-            (state.helpers, state.helperControls, state.helperFault) = (nil, [], nil)
+            state.forgetHelpers()
             (state.isOutdated, state.claimed) = (false, [])
         }
         return true
@@ -59,6 +60,9 @@ extension Download {
 
     /// A segment belongs to another version of the file.
     func isOutdated() { state.withLock { $0.isOutdated = true } }
+
+    /// A part came without the validator that it must have.
+    func isUnconfirmed() { state.withLock { $0.isUnconfirmed = true } }
 
     /// Waits until all segments are complete; throws the error of one that failed.
     func waitForHelpers() async throws(RequestError) {
@@ -254,10 +258,12 @@ extension Download {
     /// The file begins with this response: empties the part file, and writes the metadata.
     func begin(_ head: Response, length: Int64?, total: Int64?) async throws(RequestError) -> Beginning {
         let part = self.part
-        let (place, isFresh, known) = state.withLock { ($0.place, $0.isFresh, $0.metadata) }
+        let (place, isFresh, known, isUnconfirmed) = state.withLock {
+            ($0.place, $0.isFresh, $0.metadata, $0.isUnconfirmed)
+        }
         var fresh = known.anew
         fresh.total = total
-        if plan.isGet && head.canBeResumed { fresh.validator = ResumeValidator(head.headers) }
+        if plan.isGet && head.canBeResumed && !isUnconfirmed { fresh.validator = ResumeValidator(head.headers) }
         if place?.name == nil {
             fresh.name = SafeFileName.name(contentDisposition: head.headers["Content-Disposition"], url: plan.url)
         }
@@ -284,7 +290,7 @@ extension Download {
         }
         state.withLock { state in
             state.metadata = metadata
-            (state.helpers, state.helperControls, state.helperFault) = (nil, [], nil)
+            state.forgetHelpers()
             state.isKept = metadata.validator != nil
             (state.isNoted, state.isFresh) = (isNoted, false)
             (state.received, state.resumedFrom) = (0, 0)

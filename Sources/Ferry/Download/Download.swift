@@ -31,7 +31,8 @@ final class Download: Sendable {
         /// The segments that a worker is loading or has loaded.
         var claimed: Set<Int> = []
         var helpers: DownloadHelpers?
-        /// The controls of the helpers, known before the first one starts, because it may fail at once.
+        /// Set before the first helper starts, like their controls, because it may fail at once.
+        var hasHelpers = false
         var helperControls: [RunControl] = []
         /// The first error of a helper.
         var helperFault: RequestError?
@@ -40,11 +41,17 @@ final class Download: Sendable {
         var isStuck = false
         /// One of the workers received bytes of another version.
         var isOutdated = false
+        /// The server does not say which version its parts belong to, so none are requested.
+        var isUnconfirmed = false
         /// The runs whose bodies are being written to the part file.
         var pouring: [StreamRun] = []
         var isPaused = false
         /// Those of them that were paused: their servers may have closed the connection.
         var paused: [StreamRun] = []
+
+        mutating func forgetHelpers() {
+            (helpers, hasHelpers, helperControls, helperFault) = (nil, false, [], nil)
+        }
     }
 
     let plan: DownloadPlan

@@ -206,7 +206,7 @@ enum DownloadMachine {
         // A response that contradicts itself is not worth another attempt.
         if let contentLength, contentLength != length { return .fail(.contradiction) }
         // A server may have ignored `If-Range`. Only parts with the same strong validator are of one version (RFC 9110,
-        // 15.3.7.3), and a 206 has the `ETag` that a 200 would have (15.3.7).
+        // 15.3.7.3), and a 206 has the `ETag` that a 200 would have, but not its `Last-Modified` (15.3.7).
         if question.validator?.isConfirmed(by: headers) == false { return mismatch(.unknownVersion) }
         return .take(from: question.offset, length: length, total: total)
     }
@@ -313,11 +313,11 @@ enum ResumeValidator: Sendable, Hashable {
         }
     }
 
-    /// Whether a response has this validator, and no other.
+    /// Whether a 206 has the validator that it must have, and no other.
     func isConfirmed(by headers: Headers) -> Bool {
         switch self {
         case .entityTag(let tag): headers.values(of: "ETag") == [tag]
-        case .lastModified(let date): headers.values(of: "Last-Modified") == [date]
+        case .lastModified: !isContradicted(by: headers)
         }
     }
 

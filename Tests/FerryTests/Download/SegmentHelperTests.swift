@@ -150,4 +150,61 @@ import Testing
             #expect(server.ranges("/f").filter { $0 == nil }.count == 1)
         }
     }
+
+    @Test("Only the lead begins a file anew, even if a helper is refused before the helpers are counted")
+    func aHelperBeginsNothingAnew() async throws {
+        let folder = try Folder()
+        try await withFlow { server, agent in
+            server.handle("GET", "/f") { _ in LoopbackResponse(headers: ["ETag": "\"w\""], body: [1, 2, 3]) }
+            let (core, request) = (agent.core, Get("/f"))
+            let servers = core.builder.servers
+            let snapshot = try core.builder.snapshot(of: request, at: servers)
+            let call = Call(
+                request, .success(snapshot), at: servers, url: server.baseURL + "/f", watch: nil, by: core)
+            let plan = DownloadPlan(
+                request, to: .file(folder.file("f")), DownloadOptions(segments: 2), url: call.url,
+                by: core.builder)
+            let download = Download(plan, DownloadMeter(on: core.callbackQueue))
+            download.state.withLock { state in
+                (state.metadata.validator, state.metadata.total) = (.entityTag("\"v\""), 9000)
+                state.metadata.segments = [0, 4500].map { .init(start: $0, end: $0 + 4500) }
+            }
+            let helper = DownloadWorker(download, call, segment: 1)
+            let answer = await Ferry.Exchange.run(
+                call, RunControl(tag: nil, isRefresh: false), after: .unsent, helper, by: core)
+            let error = await fault { () throws(RequestError) in
+                _ = try core.builder.response(of: answer, url: call.url)
+            }
+            #expect(error?.code == .resumeMismatch)
+            #expect(download.state.withLock { $0.isOutdated && !$0.hasRestarted })
+            #expect(server.ranges("/f") == ["bytes=4500-8999"])
+        }
+    }
+
+    @Test("A server that does not confirm the version of its parts is asked for none any more")
+    func unconfirmedParts() async throws {
+        let folder = try Folder()
+        try await withFlow {
+            $0.retryPolicy = .quick
+        } _: { server, agent in
+            let cut: LoopbackScript = [
+                .send(head("200 OK", "ETag: \"v\"\r\nContent-Length: 9000\r\n")), .sendBytes(Array(bytes[..<4000])),
+                .close,
+            ]
+            server.script(path: "/f", uses: 1, cut)
+            server.script(
+                path: "/f", uses: 1,
+                [
+                    .send(head("206 Part", "Content-Range: bytes 4000-8999/9000\r\nContent-Length: 5000\r\n")),
+                    .sendBytes(Array(bytes[4000...])), .serve,
+                ])
+            server.script(path: "/f", uses: 1, cut)
+            server.script(
+                path: "/f", uses: 1,
+                [.send(head("200 OK", "ETag: \"v\"\r\nContent-Length: 9000\r\n")), .sendBytes(bytes), .serve])
+            let file = try await agent.download(Get("/f"), to: .file(folder.file("f")))
+            #expect(file.length == 9000 && folder.bytes("f") == bytes && folder.names == ["f"])
+            #expect(server.ranges("/f") == [nil, "bytes=4000-", nil, nil])
+        }
+    }
 }
