@@ -125,7 +125,7 @@ final class CacheFiles: Sendable {
         if status.st_mode & S_IFMT != S_IFDIR { throw CacheFault(errno: ENOTDIR, "stat") }
         try Self.checkOwner(of: status, "directory")
         if status.st_mode & 0o022 == 0 { return }
-        if status.st_mode & S_ISVTX == 0 { chmod(directory, status.st_mode & 0o755) }
+        if status.st_mode & S_ISVTX == 0 { chmod(directory, status.st_mode & 0o7755) }
         guard stat(directory, &status) == 0 else { throw CacheFault(errno: errno, "stat") }
         if status.st_mode & 0o022 != 0 { throw CacheFault(.noPermission, "directory: others may write to it") }
     }

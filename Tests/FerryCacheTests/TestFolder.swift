@@ -40,7 +40,7 @@ final class TestFolder: Sendable {
     func mode(_ path: String) throws -> Int {
         var status = stat()
         try #require(stat(path, &status) == 0)
-        return Int(status.st_mode & 0o777)
+        return Int(status.st_mode & 0o7777)
     }
 }
 

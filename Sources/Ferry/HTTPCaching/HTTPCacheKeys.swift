@@ -354,6 +354,7 @@ enum CanonicalOrigin {
         if colon > 5 { return hasCapitals ? .close : .canonical }
         let authority = origin[(colon + 3)...]
         let end = authority.firstIndex(of: 0x3A) ?? authority.endIndex
+        if mayBeAddress(authority[..<end]) { return .unknown }
         for byte in authority[..<end] {
             switch byte {
             case 0x61...0x7A, 0x30...0x39, 0x2D, 0x2E, 0x5F: break
@@ -367,5 +368,24 @@ enum CanonicalOrigin {
             if port.isEmpty || (colon == 5 ? "443" : "80").utf8.elementsEqual(port) { return .close }
         }
         return hasCapitals ? .close : .canonical
+    }
+
+    /// Whether the host is an IPv4 address in another spelling than four decimal numbers, like `127.1` or `0x7f.0.0.1`:
+    /// its last label begins with a digit.
+    private static func mayBeAddress(_ host: Slice<UnsafeRawBufferPointer>) -> Bool {
+        let last = host.lastIndex(of: 0x2E).map { host.index(after: $0) } ?? host.startIndex
+        guard last < host.endIndex, (0x30...0x39).contains(host[last]) else { return host.last == 0x2E }
+        var (labels, digits, value) = (1, 0, 0)
+        for byte in host {
+            if byte == 0x2E {
+                if digits == 0 { return true }
+                (labels, digits, value) = (labels + 1, 0, 0)
+                continue
+            }
+            guard (0x30...0x39).contains(byte), digits == 0 || value > 0 else { return true }
+            (digits, value) = (digits + 1, value * 10 + Int(byte) - 0x30)
+            if value > 255 { return true }
+        }
+        return labels != 4 || digits == 0
     }
 }

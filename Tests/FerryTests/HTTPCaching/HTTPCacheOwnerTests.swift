@@ -156,7 +156,8 @@ import Testing
         for url in [
             "http://h/x?Q=1", "https://api.example.com:8443/A", "http://127.0.0.1:8080/", "https://h:80/",
             "http://h:443/",
-            "http+unix://%2Frun%2Fa.sock/X", "http://[::1]:81/", "http://xn--bcher-kva.test/",
+            "http+unix://%2Frun%2Fa.sock/X", "http://[::1]:81/", "http://xn--bcher-kva.test/", "http://1a.test/",
+            "http://255.0.10.9/", "http://3com/x",
         ] {
             #expect(CanonicalOrigin.apply(to: url) == url)
         }
@@ -166,6 +167,8 @@ import Testing
             ("http://b\u{FC}cher.test/\u{FC}", "http://xn--bcher-kva.test/\u{FC}"),
             ("http://[::0:1]:80/", "http://[::1]/"),
             ("HTTP+UNIX://%2fa/X", "http+unix://%2fa/X"),
+            ("http://127.1:81/x", "http://127.0.0.1:81/x"), ("http://0x7f.0.0.1/", "http://127.0.0.1/"),
+            ("http://2130706433/", "http://127.0.0.1/"), ("http://127.0.0.01/", "http://127.0.0.1/"),
         ] {
             #expect(CanonicalOrigin.apply(to: url) == canonical)
         }
