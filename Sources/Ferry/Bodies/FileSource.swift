@@ -255,8 +255,8 @@ extension BodyFault {
     }
 }
 
-/// The files that the body of a run is read from. Each is opened once, so that every attempt sends the same file, and no
-/// attempt after the first waits for the file system to open it.
+/// The files that the body of a run is read from. Each is opened once, so that every attempt sends the same file, and
+/// no attempt after the first waits for the file system to open it.
 final class BodyFiles: Sendable {
     private let files = Mutex<[String: ReadableFile]>([:])
 
