@@ -133,7 +133,7 @@ package enum RecordedBody {
         if recorded == body { return true }
         switch BodyFormat(type: type) {
         case .form:
-            let (left, right) = (recorded.split(separator: ampersand), body.split(separator: ampersand))
+            let (left, right) = (arguments(recorded), arguments(body))
             return left.count == right.count && zip(left, right).allSatisfy(matchesArgument)
         case .json: return SecretBodies.matchesJSON(recorded, body)
         case .lines:
@@ -150,7 +150,9 @@ package enum RecordedBody {
         }
     }
 
-    private static let ampersand = UInt8(ascii: "&")
+    private static func arguments(_ form: [UInt8]) -> [ArraySlice<UInt8>] {
+        form.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+    }
 
     /// A masked line was written anew, so that its spaces may differ.
     private static func matchesLine(_ recorded: ArraySlice<UInt8>, _ line: ArraySlice<UInt8>) -> Bool {

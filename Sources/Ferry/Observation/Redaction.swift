@@ -264,12 +264,13 @@ package enum SecretBodies {
         let data = event.indices.filter { event[$0].text.starts(with: prefix) }
         let whole = Array(data.map { event[$0].text.dropFirst(prefix.count) }.joined(separator: [0x0A]))
         let masked = data.count > 1 ? maskedJSON(whole, declared) : nil
+        let isChanged = masked != whole
         var made: [UInt8] = []
         for (index, line) in event.enumerated() {
             let isData = line.text.starts(with: prefix)
             if isData, let masked {
-                if masked == whole { made += line.text + line.end }
-                if masked != whole && index == data[0] { made += prefix + [0x20] + masked + line.end }
+                if !isChanged { made += line.text + line.end }
+                if isChanged && index == data[0] { made += prefix + [0x20] + masked + line.end }
                 continue
             }
             // JSON may also follow the names of other fields, and a comment's colon.

@@ -114,7 +114,6 @@ import Testing
             }
             return found
         }
-        #expect(!String(decoding: try archive.json(), as: UTF8.self).contains("\"token\\\": \\\"canary"))
         #expect(archive.entries.allSatisfy { $0.request.postData?.text?.contains("***") == true })
         #expect(archive.entries.allSatisfy { $0.request.postData?.text?.contains("canary") == false })
     }
