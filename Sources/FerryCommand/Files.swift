@@ -20,11 +20,24 @@ enum InputFile {
         }
     }
 
-    /// Whether it has a length and can be read again from its beginning; pipes and terminals cannot. Files below
-    /// `/proc` have a length of 0, whatever is in them.
-    static func isRegular(_ path: String) -> Bool {
+    /// Whether it can be sent while it is read, because its length is known and it can be read again from its
+    /// beginning; pipes and terminals cannot. Below `/proc` and `/sys` the length of a file says nothing: it is 0, or
+    /// more than there is to read.
+    static func isStreamable(_ path: String) -> Bool {
+        guard isFile(path, withContent: true), let real = realpath(path, nil) else { return false }
+        defer { free(real) }
+        return !["/proc/", "/sys/"].contains { String(cString: real).hasPrefix($0) }
+    }
+
+    /// The name to send with its content: that of a file, and `-` for a pipe or standard input.
+    static func name(of path: String) -> String {
+        isFile(path) ? path.split(separator: "/").last.map(String.init) ?? path : "-"
+    }
+
+    private static func isFile(_ path: String, withContent: Bool = false) -> Bool {
         var status = stat()
-        return path != "-" && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG && status.st_size > 0
+        return path != "-" && stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+            && (!withContent || status.st_size > 0)
     }
 
     /// The path of a readable file.
@@ -35,6 +48,20 @@ enum InputFile {
 
     private static func unreadable(_ path: String, _ code: Int32) -> InputError {
         InputError("cannot read \(path): \(String(cString: strerror(code)))")
+    }
+}
+
+extension Multipart {
+    /// Appends a file that the command line names. A file whose length is not known is read at once.
+    mutating func append(
+        _ name: String, inputFile path: String, filename: String?, contentType: String
+    ) throws(InputError) {
+        if InputFile.isStreamable(path) {
+            append(name, file: try InputFile.readable(path), filename: filename, contentType: contentType)
+        } else {
+            let bytes = try InputFile.bytes(at: path)
+            append(name, bytes, filename: filename ?? InputFile.name(of: path), contentType: contentType)
+        }
     }
 }
 

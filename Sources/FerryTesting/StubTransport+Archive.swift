@@ -8,9 +8,10 @@ extension StubTransport {
     ///
     ///     let stub = StubTransport(har: try HTTPArchive(contentsOf: path))
     ///
-    /// A value recorded as `***` matches any value. Bodies are compared if the recording has one. A request without a
-    /// match fails with `connect`, and the message of the error names the closest recorded exchange. The same happens
-    /// if the matching response has no recorded body. A recorded failure is replayed as a failure.
+    /// A value recorded as `***` matches any value. Bodies are compared if the recording has one; the boundary of a
+    /// multipart body does not matter. A request without a match fails with `connect`, and the message of the error
+    /// names the closest recorded exchange. The same happens if the matching response has no recorded body. A recorded
+    /// failure is replayed as a failure.
     public convenience init(har archive: HTTPArchive) {
         let player = ArchivePlayer(archive)
         self.init { request in player.answer(request) }
@@ -83,17 +84,15 @@ final class ArchivePlayer: Sendable {
             return false
         }
         guard let data = entry.request.postData, let body = data.bytes else { return true }
-        return SecretBodies.matches(body, request.body, type: data.mimeType)
+        let type = request.headers["Content-Type"] ?? data.mimeType
+        return RecordedBody.matches(body, data.mimeType, request.body, type)
     }
 
     /// Compares part by part: the address, and each argument of the query in its position.
     private static func matches(_ recorded: String, _ url: String) -> Bool {
         let (left, right) = (parts(of: recorded), parts(of: url))
-        guard left.count == right.count, SecretBodies.matchesAround(left[0].utf8, right[0].utf8) else { return false }
-        return zip(left, right).dropFirst().allSatisfy { left, right in
-            guard left.hasSuffix("=***") else { return left == right }
-            return right.hasPrefix(left.dropLast(3))
-        }
+        guard left.count == right.count, RecordedBody.matchesAround(left[0].utf8, right[0].utf8) else { return false }
+        return zip(left, right).dropFirst().allSatisfy { RecordedBody.matchesArgument($0.utf8, $1.utf8) }
     }
 
     private static func parts(of url: String) -> [Substring] {
@@ -124,6 +123,78 @@ final class ArchivePlayer: Sendable {
     private func closeness(_ entry: HTTPArchive.Entry, _ request: StubTransport.Request) -> Int {
         let common = zip(entry.request.url.utf8, request.url.utf8).prefix { $0 == $1 }.count
         return common * 2 + (entry.request.method == request.method.rawValue ? 1 : 0)
+    }
+}
+
+/// Compares bodies with recorded ones, in which a masked value matches any value.
+package enum RecordedBody {
+    /// `type` and `otherType` are the media types of the two: a multipart body may have another boundary.
+    package static func matches(_ recorded: [UInt8], _ type: String, _ body: [UInt8], _ otherType: String) -> Bool {
+        if recorded == body { return true }
+        switch BodyFormat(type: type) {
+        case .form:
+            let (left, right) = (arguments(recorded), arguments(body))
+            return left.count == right.count && zip(left, right).allSatisfy(matchesArgument)
+        case .json: return SecretBodies.matchesJSON(recorded, body)
+        case .lines:
+            let (left, right) = (BodyFormat.lines(of: recorded), BodyFormat.lines(of: body))
+            return left.count == right.count && zip(left, right).allSatisfy { matchesLine($0.text, $1.text) }
+        case .events: return matchesAround(recorded, body)
+        case .parts(let boundary?, _):
+            guard case .parts(let otherBoundary?, _) = BodyFormat(type: otherType),
+                let left = BodyFormat.parts(of: recorded, between: boundary),
+                let right = BodyFormat.parts(of: body, between: otherBoundary)
+            else { return false }
+            return left.count == right.count && zip(left, right).allSatisfy(matchesPart)
+        case .parts, .message, .other: return false
+        }
+    }
+
+    private static func arguments(_ form: [UInt8]) -> [ArraySlice<UInt8>] {
+        form.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+    }
+
+    /// A masked line was written anew, so that its spaces may differ.
+    private static func matchesLine(_ recorded: ArraySlice<UInt8>, _ line: ArraySlice<UInt8>) -> Bool {
+        if recorded == line { return true }
+        // A record of RFC 7464 begins with 0x1E.
+        let (left, right) = (recorded.drop { $0 <= 0x20 }, line.drop { $0 <= 0x20 })
+        return SecretBodies.matchesJSON(Array(left), Array(right))
+    }
+
+    private static func matchesPart(_ recorded: BodyFormat.Part, _ part: BodyFormat.Part) -> Bool {
+        guard recorded.head == part.head else { return false }
+        if recorded.content == part.content || recorded.content.elementsEqual("***".utf8) { return true }
+        let type = recorded.field("Content-Type") ?? ""
+        // Parts within parts are never masked.
+        if case .parts = BodyFormat(type: type) { return false }
+        return matches(Array(recorded.content), type, Array(part.content), type)
+    }
+
+    /// Compares an argument of a query or a form. After a masked value, arguments that are separated by semicolons may
+    /// follow or be missing.
+    static func matchesArgument(_ recorded: some Collection<UInt8>, _ argument: some Collection<UInt8>) -> Bool {
+        if recorded.elementsEqual(argument) { return true }
+        return recorded.firstRange(of: Array("=***".utf8)) != nil && matchesAround(recorded, argument)
+    }
+
+    /// Whether a text agrees with a recorded one outside of the marks in that, each of which stands for any text.
+    static func matchesAround(_ recorded: some Collection<UInt8>, _ text: some Collection<UInt8>) -> Bool {
+        let mark = Array("***".utf8)
+        var (left, right) = (Array(recorded)[...], Array(text)[...])
+        guard let first = left.firstRange(of: mark) else { return left == right }
+        guard right.starts(with: left[..<first.lowerBound]) else { return false }
+        right = right.dropFirst(first.lowerBound - left.startIndex)
+        left = left[first.upperBound...]
+        while let next = left.firstRange(of: mark) {
+            let piece = left[..<next.lowerBound]
+            if !piece.isEmpty {
+                guard let found = right.firstRange(of: piece) else { return false }
+                right = right[found.upperBound...]
+            }
+            left = left[next.upperBound...]
+        }
+        return right.count >= left.count && right.suffix(left.count) == left
     }
 }
 

@@ -51,15 +51,41 @@ import Testing
             #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link.path) == target.path)
             #expect(try String(decoding: Data(contentsOf: target), as: UTF8.self).contains("\"entries\""))
             let full = try run(#"exec "$0" "$@" 2>&1"#, "fetch", server.baseURL + "/hello", "--har", "/dev/full")
-            #expect(full.code == 3 && full.output.contains("No space left on device"), "\(full)")
+            let message = "ferry fetch: cannot write /dev/full: No space left on device\n"
+            #expect(full.code == 3 && full.output.hasSuffix(message), "\(full)")
         }
     }
 
-    @Test func aFileThatSaysThatItIsEmptyIsSentWhole() async throws {
+    @Test func aFileOfUnknownLengthIsSentWhole() async throws {
+        // A file of sysfs says that it has a page.
+        let cpus = "/sys/devices/system/cpu/online"
+        let known = String(decoding: try InputFile.bytes(at: cpus), as: UTF8.self)
+        try #require(!known.isEmpty)
         try await withLoopbackServer { server in
-            for line in [["-d", "@/proc/version"], ["-F", "f=@/proc/version"]] {
-                let end = try run(#"exec "$0" "$@""#, "fetch", server.baseURL + "/echo/body", line[0], line[1])
-                #expect(end.code == 0 && end.output.contains("Linux version"), "\(end)")
+            for (path, content) in [("/proc/version", "Linux version"), (cpus, known)] {
+                for line in [["-d", "@\(path)"], ["-F", "f=@\(path)"]] {
+                    let end = try run(#"exec "$0" "$@""#, "fetch", server.baseURL + "/echo/body", line[0], line[1])
+                    #expect(end.code == 0 && end.output.contains(content), "\(end)")
+                    let name = "filename=\"\(path.split(separator: "/").last ?? "")\""
+                    #expect(end.output.contains(name) == (line[0] == "-F"), "\(end)")
+                }
+                let curl = "curl \(server.baseURL)/echo/body -F f=@\(path)"
+                _ = try run(#"exec "$0" "$@""#, "bench", "-n", "1", "-c", "1", "--from-curl", curl)
+                #expect(server.requests.last?.text.contains(content) == true)
+            }
+        }
+    }
+
+    @Test func anEmptyFileKeepsItsNameAndAPipeHasNone() async throws {
+        let file = try TemporaryFile([])
+        try await withLoopbackServer { server in
+            let url = server.baseURL + "/echo/body"
+            let own = String(file.path.split(separator: "/").last ?? "")
+            let empty = try run(#"exec "$0" "$@""#, "fetch", url, "-F", "f=@\(file.path)")
+            #expect(empty.code == 0 && empty.output.contains("filename=\"\(own)\""), "\(empty)")
+            for path in ["-", "/dev/stdin"] {
+                let pipe = try run(#"echo piped | "$0" "$@""#, "fetch", url, "-F", "f=@\(path)")
+                #expect(pipe.code == 0 && pipe.output.contains("filename=\"-\""), "\(pipe)")
             }
         }
     }

@@ -33,7 +33,10 @@ import Testing
     @Test(arguments: [
         [], ["http://h/", "http://i/"], ["http://h/", "-d", "a", "--form", "b=c"], ["http://h/", "--json-body", "{"],
         ["http://h/", "--json-body", "[1,]"], ["http://h/", "--json-body", "01"], ["http://h/", "--json-body", "-"],
-        ["http://h/", "--json-body", "1e999"], ["http://h/", "--json-body", #""\ud800""#],
+        ["http://h/", "--json-body", "[1e999, 01]"], ["http://h/", "--json-body", "[1e999, 1.e1]"],
+        ["http://h/", "--json-body", "[1e999"], ["http://h/", "--json-body", #"["\", 1e999]"#],
+        ["http://h/", "--json-body", "1e999 1e999"], ["http://h/", "--json-body", "-1e+"],
+        ["http://h/", "--json-body", #""\ud800""#],
         ["http://h/", "--basic", "nocolon"], ["http://h/", "--basic", "a:b", "--bearer", "t"],
         ["http://h/", "--pin", "x"], ["http://h/", "--engine", "x"], ["http://h/", "--engine", ""],
         ["http://h/", "--repeat", "0"], ["http://h/", "--max-body", "-1"], ["http://h/", "-F", "noequals"],
@@ -46,6 +49,14 @@ import Testing
     ])
     func nonsenseIsAUsageError(line: [String]) {
         #expect(throws: UsageError.self) { try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions)) }
+    }
+
+    /// The grammar of JSON has no limit for numbers (RFC 8259, 6).
+    @Test(arguments: ["1e400", #"{"a": [-1.5E+999, "-", "\"", 1e999], "1e4": 0}"#, String(repeating: "9", count: 400)])
+    func jsonMayHaveNumbersOfAnySize(text: String) throws {
+        #expect(
+            try FetchBody.held(ParsedArguments(["--json-body", text], of: FetchCommand.allOptions))?.bytes
+                == Array(text.utf8))
     }
 
     @Test func aFileThatIsNotThereIsAnInputError() {

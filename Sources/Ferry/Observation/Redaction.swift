@@ -82,13 +82,17 @@ extension Redaction {
         if locations.contains(where: { equalNames($0, name) }) { return url(value, isBroken: value.hasPrefix("//")) }
         // These contain more than a URL, perhaps several URLs: everything up to the last `@` is removed.
         if listsOfLocations.contains(where: { equalNames($0, name) }) { return url(value, isBroken: true) }
-        return isLocation(value) ? url(value) : value
+        return isLocation(value) ? url(value, isBroken: value.utf8.starts(with: "//".utf8)) : value
     }
 
-    /// Whether the value of any other field is a URL, or a path with a query (`X-Original-URL`, `X-Forwarded-Uri`).
+    /// Whether the value of any other field is a URL of any scheme, or one without a scheme that has a query or a user
+    /// (`X-Original-URL`, `X-Forwarded-Uri`).
     private static func isLocation(_ value: String) -> Bool {
-        let start = lowercased(String(value.prefix(8)))
-        return start.hasPrefix("http://") || start.hasPrefix("https://") || start.hasPrefix("/") && value.contains("?")
+        let bytes = value.utf8
+        let scheme = bytes.prefix { $0 == UInt8(ascii: ":") || ByteSet.token.contains($0) }
+        if scheme.last == UInt8(ascii: ":") { return bytes.dropFirst(scheme.count).starts(with: "//".utf8) }
+        let user: UInt8? = bytes.starts(with: "//".utf8) ? UInt8(ascii: "@") : nil
+        return bytes.first == UInt8(ascii: "/") && bytes.contains { $0 == UInt8(ascii: "?") || $0 == user }
     }
 
     /// Whether the values of fields with this name are secret: by the HTTP standards, because they were declared, or
@@ -129,94 +133,22 @@ enum SecretHeaders {
 /// Redacts secrets in recorded bodies, by the names of members: in forms, JSON, lines of JSON and events with JSON.
 /// Bodies of other types stay unchanged.
 package enum SecretBodies {
-    private enum Kind: Equatable {
-        case form, json
-        /// Lines of JSON (application/x-ndjson, RFC 7464).
-        case lines
-        /// Server-sent events, whose data is often JSON.
-        case events
-        /// Parts between this boundary; `nil` if the type has none.
-        case parts(boundary: String?)
-        case other
-    }
-
     /// The redacted body; `nil` if a body of this type cannot be read, so that its secrets cannot be found.
     static func masked(_ body: [UInt8], type: String, declared: [String]) -> [UInt8]? {
         if body.isEmpty { return body }
-        return switch kind(of: type) {
-        case .form: maskedForm(body, declared)
+        return switch BodyFormat(type: type) {
+        case .form: maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
         case .json: maskedJSON(body, declared)
-        case .lines: maskedLines(body, after: "", declared)
-        case .events: maskedLines(body, after: "data:", declared)
-        case .parts(let boundary): boundary.flatMap { maskedParts(body, $0, declared) }
+        case .lines: maskedLines(body, declared)
+        case .events: maskedEvents(body, declared)
+        case .parts(let boundary, let haveNames): boundary.flatMap { maskedParts(body, $0, haveNames, declared) }
+        case .message: nil
         case .other: body
         }
     }
 
-    /// Whether a body matches a recorded one, in which a masked value matches any value.
-    package static func matches(_ recorded: [UInt8], _ body: [UInt8], type: String) -> Bool {
-        if recorded == body { return true }
-        switch kind(of: type) {
-        case .form:
-            let (left, right) = (parts(of: recorded), parts(of: body))
-            return left.count == right.count && zip(left, right).allSatisfy(matchesPart)
-        case .json:
-            guard let left = try? JSON(parsing: recorded), let right = try? JSON(parsing: body) else { return false }
-            return hasMark(left, 0) && matches(left, right, 0)
-        case .lines, .events, .parts: return matchesAround(recorded, body)
-        case .other: return false
-        }
-    }
-
-    /// Whether a text agrees with a recorded one outside of the marks in that, each of which stands for any text.
-    package static func matchesAround(_ recorded: some Collection<UInt8>, _ text: some Collection<UInt8>) -> Bool {
-        let mark = Array(Redaction.mark.utf8)
-        var (left, right) = (Array(recorded)[...], Array(text)[...])
-        guard let first = left.firstRange(of: mark) else { return left == right }
-        guard right.starts(with: left[..<first.lowerBound]) else { return false }
-        right = right.dropFirst(first.lowerBound - left.startIndex)
-        left = left[first.upperBound...]
-        while let next = left.firstRange(of: mark) {
-            let piece = left[..<next.lowerBound]
-            if !piece.isEmpty {
-                guard let found = right.firstRange(of: piece) else { return false }
-                right = right[found.upperBound...]
-            }
-            left = left[next.upperBound...]
-        }
-        return right.count >= left.count && right.suffix(left.count) == left
-    }
-
     /// Whether bodies of this type may have members to be masked.
-    static func hasMembers(type: String) -> Bool { kind(of: type) != .other }
-
-    private static func kind(of type: String) -> Kind {
-        let name = type.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
-        return switch name {
-        case "application/x-www-form-urlencoded": .form
-        case "application/json", "text/json": .json
-        case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-seq": .lines
-        case "text/event-stream": .events
-        case "multipart/form-data": .parts(boundary: parameter("boundary", of: type))
-        default: name.hasSuffix("+json") ? .json : .other
-        }
-    }
-
-    /// A parameter of a header field's value, without its quotation marks.
-    private static func parameter(_ name: String, of value: String) -> String? {
-        for part in value.split(separator: ";").dropFirst() {
-            let pair = part.split(separator: "=", maxSplits: 1)
-            guard pair.count == 2, equalNames(trimmed(pair[0], " \t"), name) else { continue }
-            return trimmed(pair[1], " \t\"")
-        }
-        return nil
-    }
-
-    private static func trimmed(_ text: Substring, _ edge: String) -> String {
-        var text = text.drop { edge.contains($0) }
-        while let last = text.last, edge.contains(last) { text.removeLast() }
-        return String(text)
-    }
+    static func hasMembers(type: String) -> Bool { BodyFormat(type: type) != .other }
 
     // MARK: Names
 
@@ -239,69 +171,133 @@ package enum SecretBodies {
 
     // MARK: Forms
 
-    private static func parts(of form: [UInt8]) -> [ArraySlice<UInt8>] {
-        form.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
-    }
-
-    private static func matchesPart(_ recorded: ArraySlice<UInt8>, _ part: ArraySlice<UInt8>) -> Bool {
-        guard recorded.ends(with: "=***") else { return recorded == part }
-        return part.starts(with: recorded.dropLast(3))
-    }
-
-    /// In a form, `code` is an authorization code (RFC 6749, 4.1.3), too.
-    private static func maskedForm(_ form: [UInt8], _ declared: [String]) -> [UInt8] {
-        var made: [UInt8] = []
-        for (index, part) in parts(of: form).enumerated() {
-            if index > 0 { made.append(UInt8(ascii: "&")) }
-            guard let sign = part.firstIndex(of: UInt8(ascii: "=")) else {
-                made.append(contentsOf: part)
-                continue
-            }
-            let name = Recorder.decoded(String(decoding: part[..<sign], as: UTF8.self))
-            made.append(contentsOf: part[...sign])
-            made.append(
-                contentsOf: isSecret(name, declared) || name == "code" ? [0x2A, 0x2A, 0x2A] : part[(sign + 1)...])
+    /// The text of a form or a query with its secret values masked, and its arguments. Some servers separate arguments
+    /// by semicolons, too. For others a secret value may contain semicolons: it is masked up to the next `&`.
+    static func maskedArguments(
+        _ form: some Collection<UInt8>, _ isSecret: (String) -> Bool
+    ) -> (text: [UInt8], arguments: [HTTPArchive.Pair]) {
+        func decoded(_ text: some Sequence<UInt8>) -> String {
+            String(decoding: PercentEncoding.decoded(text.map { $0 == UInt8(ascii: "+") ? 0x20 : $0 }), as: UTF8.self)
         }
-        return made
+        var (text, arguments): ([UInt8], [HTTPArchive.Pair]) = ([], [])
+        for (index, group) in form.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).enumerated() {
+            if index > 0 { text.append(UInt8(ascii: "&")) }
+            let pieces = group.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
+            for (index, piece) in pieces.enumerated() {
+                if index > 0 { text.append(UInt8(ascii: ";")) }
+                let sign = piece.firstIndex(of: UInt8(ascii: "="))
+                let name = decoded(piece[..<(sign ?? piece.endIndex)])
+                let isMasked = isSecret(name)
+                var value = isMasked ? Redaction.mark : ""
+                if let sign {
+                    if !isMasked { value = decoded(piece[sign...].dropFirst()) }
+                    text.append(contentsOf: isMasked ? piece[...sign] : piece[...])
+                    if isMasked { text.append(contentsOf: Redaction.mark.utf8) }
+                } else {
+                    text.append(contentsOf: piece)
+                }
+                arguments.append(.init(name: name, value: value))
+                if isMasked && sign != nil { break }
+            }
+        }
+        return (text, arguments)
     }
 
     // MARK: Parts
 
-    /// The parts of a form (RFC 7578). `nil` if a part has no end or no head.
-    private static func maskedParts(_ body: [UInt8], _ boundary: String, _ declared: [String]) -> [UInt8]? {
-        let delimiter = Array("--\(boundary)".utf8)
-        guard !boundary.isEmpty, body.starts(with: delimiter) else { return nil }
-        var (made, rest) = (delimiter, body[delimiter.count...])
-        while let end = rest.firstRange(of: [0x0D, 0x0A] + delimiter) {
-            guard let head = rest.firstRange(of: [0x0D, 0x0A, 0x0D, 0x0A]), head.upperBound <= end.lowerBound else {
-                return nil
-            }
-            let fields = String(decoding: rest[..<head.lowerBound], as: UTF8.self)
-            let content = Array(rest[head.upperBound..<end.lowerBound])
-            let name = parameter("name", of: field("Content-Disposition", of: fields))
-            let type = field("Content-Type", of: fields)
-            made.append(contentsOf: rest[..<head.upperBound])
-            if isSecret(name ?? "", declared) {
-                made.append(contentsOf: Redaction.mark.utf8)
-            } else if case .parts = kind(of: type) {
-                return nil
-            } else {
-                guard let masked = masked(content, type: type, declared: declared) else { return nil }
-                made.append(contentsOf: masked)
-            }
-            made.append(contentsOf: rest[end])
-            rest = rest[end.upperBound...]
+    /// `nil` if a part cannot be read, or is a multipart body itself.
+    private static func maskedParts(
+        _ body: [UInt8], _ boundary: String, _ haveNames: Bool, _ declared: [String]
+    ) -> [UInt8]? {
+        guard let parts = BodyFormat.parts(of: body, between: boundary) else { return nil }
+        var (made, isChanged): ([UInt8], Bool) = ([], false)
+        for part in parts {
+            guard let content = masked(part, haveNames, declared) else { return nil }
+            isChanged = isChanged || content[...] != part.content
+            made += Array("--\(boundary)".utf8) + part.head + content + [0x0D, 0x0A]
         }
-        guard rest.starts(with: [0x2D, 0x2D]) else { return nil }
-        return made + rest
+        return isChanged ? made + Array("--\(boundary)--\r\n".utf8) : body
     }
 
-    private static func field(_ name: String, of head: String) -> String {
-        for line in head.split(separator: "\r\n") {
-            let pair = line.split(separator: ":", maxSplits: 1)
-            if pair.count == 2, equalNames(String(pair[0]), name) { return trimmed(pair[1], " \t") }
+    private static func masked(_ part: BodyFormat.Part, _ hasName: Bool, _ declared: [String]) -> [UInt8]? {
+        // A part of a batch may carry credentials.
+        guard let fields = part.fields, !fields.contains(where: { Redaction.isSensitive($0.name, declared: declared) }),
+            let type = part.field("Content-Type"), let coding = part.field("Content-Transfer-Encoding"),
+            let parameters = part.field("Content-Disposition").flatMap(BodyFormat.parameters)
+        else { return nil }
+        // Names in several pieces or with a character set (RFC 2231) are not allowed in forms.
+        let names = parameters.filter { lowercased($0.name).hasPrefix("name") }
+        if names.count > 1 || names.first.map({ !equalNames($0.name, "name") }) ?? hasName { return nil }
+        if let name = names.first?.value, isSecret(name, declared) { return Array(Redaction.mark.utf8) }
+        if case .parts = BodyFormat(type: type) { return nil }
+        let isPlain = ["", "7bit", "8bit", "binary"].contains(lowercased(coding))
+        return isPlain || !hasMembers(type: type) ? masked(Array(part.content), type: type, declared: declared) : nil
+    }
+
+    // MARK: Lines
+
+    private static func maskedLines(_ body: [UInt8], _ declared: [String]) -> [UInt8]? {
+        var made = body.starts(with: BodyFormat.byteOrderMark) ? BodyFormat.byteOrderMark : []
+        for line in BodyFormat.lines(of: body) {
+            guard let text = maskedText(line.text, after: 0, isJSON: true, declared) else { return nil }
+            made += text + line.end
         }
-        return ""
+        return made
+    }
+
+    private static func maskedEvents(_ body: [UInt8], _ declared: [String]) -> [UInt8]? {
+        var made = body.starts(with: BodyFormat.byteOrderMark) ? BodyFormat.byteOrderMark : []
+        var event: [BodyFormat.Line] = []
+        for line in BodyFormat.lines(of: body) {
+            event.append(line)
+            if !line.text.isEmpty && !line.end.isEmpty { continue }
+            guard let masked = maskedEvent(event, declared) else { return nil }
+            made += masked
+            event = []
+        }
+        return made
+    }
+
+    /// The data of an event may be one JSON text in several lines; if it has secrets it becomes one line.
+    private static func maskedEvent(_ event: [BodyFormat.Line], _ declared: [String]) -> [UInt8]? {
+        let prefix = Array("data:".utf8)
+        let data = event.indices.filter { event[$0].text.starts(with: prefix) }
+        let whole = Array(data.map { event[$0].text.dropFirst(prefix.count) }.joined(separator: [0x0A]))
+        let masked = data.count > 1 ? maskedJSON(whole, declared) : nil
+        let isChanged = masked != whole
+        var made: [UInt8] = []
+        for (index, line) in event.enumerated() {
+            let isData = line.text.starts(with: prefix)
+            if isData, let masked {
+                if !isChanged { made += line.text + line.end }
+                if isChanged && index == data[0] { made += prefix + [0x20] + masked + line.end }
+                continue
+            }
+            // JSON may also follow the names of other fields, and a comment's colon.
+            let colon = opensJSON(line.text) ? nil : line.text.firstIndex(of: UInt8(ascii: ":"))
+            let start = colon.map { $0 + 1 - line.text.startIndex } ?? 0
+            guard let text = maskedText(line.text, after: start, isJSON: false, declared) else { return nil }
+            made += text + line.end
+        }
+        return made
+    }
+
+    /// A line whose JSON after `count` bytes is masked. Other text stays, unless it must be JSON or begins like it.
+    private static func maskedText(
+        _ line: ArraySlice<UInt8>, after count: Int, isJSON: Bool, _ declared: [String]
+    ) -> [UInt8]? {
+        // A record of RFC 7464 begins with 0x1E.
+        let text = line.dropFirst(count).drop { $0 <= 0x20 || BodyFormat.byteOrderMark.contains($0) }
+        if text.isEmpty { return Array(line) }
+        if let masked = maskedJSON(Array(text), declared) { return line[..<text.startIndex] + masked }
+        // Many streams end with `[DONE]`.
+        let word = text.dropFirst().prefix { lowercased($0) >= 0x61 && lowercased($0) <= 0x7A }
+        let isWord = text.first == UInt8(ascii: "[") && text[word.endIndex...].filter { $0 > 0x20 } == Array("]".utf8)
+        return isJSON || opensJSON(text) && !isWord ? nil : Array(line)
+    }
+
+    private static func opensJSON(_ text: ArraySlice<UInt8>) -> Bool {
+        text.first { $0 > 0x20 }.map { [0x7B, 0x5B, 0x22].contains($0) } ?? false
     }
 
     // MARK: JSON
@@ -311,29 +307,10 @@ package enum SecretBodies {
         return hasSecrets(json, declared, 0) ? masked(json, declared, 0).bytes() : body
     }
 
-    /// Lines of which those with this prefix are JSON. Among events only objects are for sure: other text may follow
-    /// the prefix, like `[DONE]`.
-    private static func maskedLines(_ body: [UInt8], after prefix: String, _ declared: [String]) -> [UInt8]? {
-        var made: [UInt8] = []
-        for line in body.split(separator: 0x0A, omittingEmptySubsequences: false) {
-            if line.startIndex > 0 { made.append(0x0A) }
-            var start = line.startIndex
-            if line.starts(with: prefix.utf8) { start += prefix.utf8.count }
-            // A record of RFC 7464 begins with 0x1E.
-            start = line[start...].firstIndex { $0 != 0x20 && $0 != 0x0D && $0 != 0x1E } ?? line.endIndex
-            let end = line[start...].last == 0x0D ? line.endIndex - 1 : line.endIndex
-            made.append(contentsOf: line[..<start])
-            let text = Array(line[start..<end])
-            if let masked = maskedJSON(text, declared) {
-                made.append(contentsOf: masked)
-            } else if text.isEmpty || !prefix.isEmpty && text.first != 0x7B {
-                made.append(contentsOf: text)
-            } else {
-                return nil
-            }
-            made.append(contentsOf: line[end...])
-        }
-        return made
+    /// Whether a JSON text matches a recorded one, in which a masked value matches any value.
+    package static func matchesJSON(_ recorded: [UInt8], _ text: [UInt8]) -> Bool {
+        guard let left = try? JSON(parsing: recorded), let right = try? JSON(parsing: text) else { return false }
+        return hasMark(left, 0) && matches(left, right, 0)
     }
 
     /// Deeper values are redacted as a whole, because values are copied at every level.
@@ -378,8 +355,4 @@ package enum SecretBodies {
         }
         return recorded == json
     }
-}
-
-extension ArraySlice<UInt8> {
-    fileprivate func ends(with text: String) -> Bool { suffix(text.utf8.count).elementsEqual(text.utf8) }
 }

@@ -198,3 +198,155 @@ extension HTTPArchive.PostData {
         return _encoding == "base64" ? Data(base64Encoded: text).map { Array($0) } : Array(text.utf8)
     }
 }
+
+/// What a body consists of, by its media type. The recorder masks secrets in these pieces, and a replayed request is
+/// compared with a recorded one piece by piece.
+package enum BodyFormat: Equatable {
+    case form, json
+    /// Lines of JSON (application/x-ndjson, RFC 7464).
+    case lines
+    /// Server-sent events, whose data is often JSON.
+    case events
+    /// Parts between this boundary; `nil` if the type has none. Those of a form have names.
+    case parts(boundary: String?, haveNames: Bool)
+    /// An HTTP message, whose fields may be secret.
+    case message
+    case other
+
+    private static let endsOfLines = ["ndjson", "jsonl", "jsonlines", "json-lines", "json-seq"]
+
+    package init(type: String) {
+        let bytes = type.utf8.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") }
+        let name = String(decoding: bytes.filter { $0 > 0x20 }.map(lowercased), as: UTF8.self)
+        switch name {
+        case "application/x-www-form-urlencoded": self = .form
+        case "text/event-stream": self = .events
+        case "application/http", "message/http": self = .message
+        case let name where name.hasPrefix("multipart/"):
+            let boundary = Self.parameters(of: type)?.first { equalNames($0.name, "boundary") }?.value
+            self = .parts(boundary: boundary, haveNames: name == "multipart/form-data")
+        case let name where Self.endsOfLines.contains(where: { name.hasSuffix($0) }): self = .lines
+        default: self = name.contains("json") ? .json : .other
+        }
+    }
+
+    /// The parameters of a header field's value, without quotation marks and escapes; `nil` if they are malformed.
+    package static func parameters(of value: String) -> [(name: String, value: String)]? {
+        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        let (semicolon, quote) = (UInt8(ascii: ";"), UInt8(ascii: "\""))
+        var parameters: [(name: String, value: String)] = []
+        var rest = Array(value.utf8)[...].drop { $0 != semicolon }
+        while rest.popFirst() != nil {
+            rest = rest.drop(while: isBlank)
+            if rest.isEmpty || rest.first == semicolon { continue }
+            let name = rest.prefix { $0 != semicolon && $0 != UInt8(ascii: "=") }
+            rest = rest.dropFirst(name.count)
+            guard rest.popFirst() == UInt8(ascii: "=") else { return nil }
+            rest = rest.drop(while: isBlank)
+            var text: [UInt8] = []
+            if rest.first == quote {
+                rest.removeFirst()
+                while rest.first != quote {
+                    if rest.first == UInt8(ascii: "\\") { rest.removeFirst() }
+                    guard let byte = rest.popFirst() else { return nil }
+                    text.append(byte)
+                }
+                rest = rest.dropFirst().drop(while: isBlank)
+                if rest.first ?? semicolon != semicolon { return nil }
+            } else {
+                text = Array(rest.prefix { $0 != semicolon })
+                rest = rest.dropFirst(text.count)
+                while let last = text.last, isBlank(last) { text.removeLast() }
+            }
+            if name.contains(quote) || text.contains(where: isControl) { return nil }
+            let bare = String(decoding: name.filter { !isBlank($0) }, as: UTF8.self)
+            parameters.append((bare, String(decoding: text, as: UTF8.self)))
+        }
+        return parameters
+    }
+
+    // MARK: Lines
+
+    package static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+    package struct Line {
+        package var text: ArraySlice<UInt8>
+        /// Empty at the end of the body.
+        package var end: ArraySlice<UInt8>
+    }
+
+    /// The lines of a text after its byte order mark. They end with CR, LF or both.
+    package static func lines(of text: [UInt8]) -> [Line] {
+        var (lines, start) = ([Line](), text.starts(with: byteOrderMark) ? byteOrderMark.count : 0)
+        var index = start
+        while index < text.count {
+            guard text[index] == 0x0A || text[index] == 0x0D else {
+                index += 1
+                continue
+            }
+            let isPair = text[index] == 0x0D && index + 1 < text.count && text[index + 1] == 0x0A
+            let end = index + (isPair ? 2 : 1)
+            lines.append(Line(text: text[start..<index], end: text[index..<end]))
+            (start, index) = (end, end)
+        }
+        lines.append(Line(text: text[start...], end: []))
+        return lines
+    }
+
+    // MARK: Parts
+
+    package struct Part {
+        /// The header fields with the empty line after them.
+        package var head: ArraySlice<UInt8>
+        package var content: ArraySlice<UInt8>
+
+        /// The header fields; `nil` if they are malformed.
+        package var fields: [(name: String, value: String)]? {
+            var lines: [[UInt8]] = []
+            for line in head.split(separator: [0x0D, 0x0A]) {
+                if line.contains(where: { $0 == 0x0A || $0 == 0x0D }) { return nil }
+                // A line that begins with white space continues a field.
+                let continues = line.first == 0x20 || line.first == 0x09
+                if !continues { lines.append([]) }
+                if lines.isEmpty { return nil }
+                lines[lines.count - 1] += line
+            }
+            var fields: [(name: String, value: String)] = []
+            for line in lines {
+                guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+                let value = line[(colon + 1)...].drop { $0 <= 0x20 }
+                fields.append(
+                    (
+                        String(decoding: line[..<colon].filter { $0 > 0x20 }, as: UTF8.self),
+                        String(decoding: value, as: UTF8.self)
+                    ))
+            }
+            return fields
+        }
+
+        /// The value of the field with this name, empty if there is none; `nil` if there are several, or if the head is
+        /// malformed.
+        package func field(_ name: String) -> String? {
+            guard let values = fields?.filter({ equalNames($0.name, name) }) else { return nil }
+            return values.count > 1 ? nil : values.first?.value ?? ""
+        }
+    }
+
+    /// The parts of a multipart body (RFC 2046, 5.1.1); `nil` if it is malformed, or has text outside of its parts.
+    package static func parts(of body: [UInt8], between boundary: String) -> [Part]? {
+        let pieces = ([0x0D, 0x0A] + body).split(
+            separator: Array("\r\n--\(boundary)".utf8), omittingEmptySubsequences: false)
+        guard !boundary.isEmpty, pieces.count > 1, let first = pieces.first, let last = pieces.last,
+            first.allSatisfy({ $0 <= 0x20 }), last.starts(with: "--".utf8),
+            last.dropFirst(2).allSatisfy({ $0 <= 0x20 })
+        else { return nil }
+        var parts: [Part] = []
+        for piece in pieces.dropFirst().dropLast() {
+            guard piece.starts(with: [0x0D, 0x0A]),
+                let end = piece.firstRange(of: [0x0D, 0x0A, 0x0D, 0x0A])?.upperBound
+            else { return nil }
+            parts.append(Part(head: piece[..<end], content: piece[end...]))
+        }
+        return parts
+    }
+}

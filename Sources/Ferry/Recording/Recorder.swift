@@ -10,9 +10,10 @@ import Synchronization
 /// Every exchange with a server is an entry, including redirects and retries. Responses of the cache or an interceptor
 /// are not recorded. Secrets are replaced by `***`: user and password of URLs; query arguments and header fields that
 /// are declared sensitive, here or for redirects, or whose name suggests it (`Authorization`, `Cookie`, `X-Api-Key`,
-/// `access_token`, …); and members of JSON bodies, lines of JSON, events with JSON, and forms (`password`,
-/// `client_secret`, `access_token`, …). Such a body is not recorded if it is invalid, cut off or still compressed.
-/// Other bodies are recorded as they are. The recording is kept in memory, up to ``maxEntries`` and ``maxTotalBytes``.
+/// `access_token`, …); and members of JSON bodies, lines of JSON, events with JSON, forms, and parts of multipart
+/// bodies (`password`, `client_secret`, `access_token`, …). Such a body is not recorded if it is invalid, cut off or
+/// still compressed; an HTTP message (`application/http`) is never recorded. Other bodies are recorded as they are. The
+/// recording is kept in memory, up to ``maxEntries`` and ``maxTotalBytes``.
 public final class Recorder: Sendable {
     /// The maximum number of exchanges; later ones are not recorded. The default is 10,000.
     public let maxEntries: Int
@@ -110,28 +111,13 @@ public final class Recorder: Sendable {
         guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else {
             return (Redaction.url(url, isBroken: hasNoScheme), [])
         }
-        var (query, text): ([HTTPArchive.Pair], String) = ([], "")
-        var rest = url[url.utf8.index(after: mark)...]
-        // Some servers separate arguments by semicolons.
-        repeat {
-            let part = rest.prefix { $0 != "&" && $0 != ";" }
-            let separator = rest.dropFirst(part.count).prefix(1)
-            rest = rest.dropFirst(part.count + 1)
-            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let name = pair.first ?? ""
-            // An authorization code arrives in a redirect (RFC 6749, 4.1.2).
-            let isSecret =
-                Redaction.isSensitive(Self.decoded(name), declared: sensitiveNames) || Self.decoded(name) == "code"
-            let value = isSecret ? Redaction.mark : pair.count > 1 ? pair[1] : ""
-            text += (pair.count > 1 ? "\(name)=\(value)" : name) + separator
-            query.append(.init(name: Self.decoded(name), value: isSecret ? value : Self.decoded(value)))
-            if separator.isEmpty { break }
-        } while true
-        return (Redaction.url(String(url[..<mark]), isBroken: hasNoScheme) + "?" + text, query)
-    }
-
-    static func decoded(_ text: String) -> String {
-        String(decoding: PercentEncoding.decoded(text.utf8.map { $0 == UInt8(ascii: "+") ? 0x20 : $0 }), as: UTF8.self)
+        let names = sensitiveNames
+        // An authorization code arrives in a redirect (RFC 6749, 4.1.2).
+        let query = SecretBodies.maskedArguments(url.utf8[mark...].dropFirst()) {
+            Redaction.isSensitive($0, declared: names) || $0 == "code"
+        }
+        let address = Redaction.url(String(url[..<mark]), isBroken: hasNoScheme)
+        return (address + "?" + String(decoding: query.text, as: UTF8.self), query.arguments)
     }
 }
 

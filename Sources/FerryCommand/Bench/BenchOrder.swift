@@ -143,8 +143,8 @@ extension BenchOrder {
                 }
             case .file(let path):
                 if access(path, R_OK) != 0 { throw InputError("\(path): \(String(cString: strerror(errno)))") }
-                form.append(
-                    part.name, file: path, filename: part.filename,
+                try form.append(
+                    part.name, inputFile: path, filename: part.filename,
                     contentType: part.type ?? "application/octet-stream")
             }
         }

@@ -54,7 +54,7 @@ enum FetchCommand: Subcommand {
                 // Into the file: a new one in its place would replace a pipe, a device or a link.
                 try OutputFile.write(String(decoding: archive.json(), as: UTF8.self), to: path)
             } catch {
-                say("ferry fetch: \(Main.oneLine("\(error)"))\n")
+                say("ferry fetch: \(Main.oneLine((error as? InputError)?.message ?? "\(error)"))\n")
                 if code == .success { code = .transferFailed }
             }
         }

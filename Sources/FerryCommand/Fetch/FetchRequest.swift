@@ -119,7 +119,7 @@ enum FetchBody {
     private static func data(_ values: [String], isSentOnce: Bool) throws -> RequestBody {
         if values.count == 1, values[0].hasPrefix("@") {
             let path = String(values[0].dropFirst())
-            if InputFile.isRegular(path) { return .file(try InputFile.readable(path), contentType: formType) }
+            if InputFile.isStreamable(path) { return .file(try InputFile.readable(path), contentType: formType) }
             if path == "-" && isSentOnce { return .stream(once: StandardInput(), contentType: formType) }
         }
         return .bytes(try dataBytes(values), contentType: formType)
@@ -135,12 +135,39 @@ enum FetchBody {
 
     private static func jsonBytes(_ value: String) throws -> [UInt8] {
         let json = try content(value)
-        do {
-            _ = try JSON(parsing: json)
+        do throws(JSONSyntaxError) {
+            do throws(JSONSyntaxError) {
+                _ = try JSON(parsing: json)
+            } catch  where error.reason == .invalidNumber {
+                _ = try JSON(parsing: withoutNumbers(json))
+            }
         } catch {
             throw UsageError("--json-body is not valid JSON: \(error.reason), at byte \(error.offset)")
         }
         return json
+    }
+
+    /// The text with a zero and spaces in the place of each valid number: the grammar allows numbers of any size (RFC
+    /// 8259, 6), while the parser refuses those that are no finite double.
+    private static func withoutNumbers(_ json: [UInt8]) -> [UInt8] {
+        var (made, index, isString) = (json, 0, false)
+        while index < json.count {
+            let start = index
+            index += 1
+            switch json[start] {
+            case UInt8(ascii: "\""): isString.toggle()
+            case UInt8(ascii: "\\") where isString: index += 1
+            case UInt8(ascii: "0")...UInt8(ascii: "9") where !isString, UInt8(ascii: "-") where !isString:
+                let number = json[start...].prefix { "0123456789+-.eE".utf8.contains($0) }
+                index = number.endIndex
+                let grammar = #/-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/#
+                if String(decoding: number, as: UTF8.self).wholeMatch(of: grammar) == nil { continue }
+                made[start] = UInt8(ascii: "0")
+                for place in (start + 1)..<index { made[place] = UInt8(ascii: " ") }
+            default: break
+            }
+        }
+        return made
     }
 
     /// `name=text`, or `name=@path`, optionally followed by `;type=` and `;filename=` in any order.
@@ -165,11 +192,7 @@ enum FetchBody {
                     path += ";" + word
                 }
             }
-            if InputFile.isRegular(path) {
-                form.append(name, file: try InputFile.readable(path), filename: filename, contentType: type)
-            } else {
-                form.append(name, try InputFile.bytes(at: path), filename: filename ?? "-", contentType: type)
-            }
+            try form.append(name, inputFile: path, filename: filename, contentType: type)
         }
         return form
     }
