@@ -12,6 +12,9 @@ struct Case: Sendable {
     var secondsOfSystemCalls: Double
     /// With 3, it is measured in every third round.
     var interval = 1
+    /// In how many parts a round is: the rivals take turns in each of them. A part is short, so that what other programs
+    /// do to the machine meanwhile affects all rivals alike.
+    var parts = 1
     /// The number of connections equals the concurrency, if that is not 64.
     var connections = 64
     var isSecure = false
@@ -41,29 +44,29 @@ struct Case: Sendable {
     private static let low = [4, 8, 16, 32].map { count in
         Case(
             name: "get12@\(count)", path: "/hello", length: 12, concurrency: count, total: 20_000,
-            rivals: [.executorNative, .awaitNative, .go], seconds: 2, secondsOfSystemCalls: 0)
+            rivals: [.executorNative, .awaitNative, .go], seconds: 2.5, secondsOfSystemCalls: 0, parts: 2)
     }
 
     /// One connection for each concurrent request, all of them busy.
     private static let atWork = [
         Case(
             name: "work12@1000", path: "/hello", length: 12, concurrency: 1000, total: 70_000,
-            rivals: Rival.native + [.bench, .wrk, .reqwest], seconds: 10, secondsOfSystemCalls: 0, connections: 1000,
-            opensFirst: true),
+            rivals: Rival.native + [.bench, .wrk, .reqwest], seconds: 12, secondsOfSystemCalls: 0, parts: 2,
+            connections: 1000, opensFirst: true),
         Case(
             name: "work12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 130_000,
-            rivals: Rival.native, seconds: 13, secondsOfSystemCalls: 0, connections: 10_000, opensFirst: true),
+            rivals: Rival.native, seconds: 16, secondsOfSystemCalls: 0, parts: 2, connections: 10_000, opensFirst: true),
     ]
 
     private static let secure = [
         Case(
             name: "https12@64", path: "/hello", length: 12, concurrency: 64, total: 25_000,
-            rivals: [.bare, .coreNative, .awaitNative, .wrk], seconds: 4, secondsOfSystemCalls: 0, isSecure: true,
-            opensFirst: true),
+            rivals: [.bare, .coreNative, .awaitNative, .wrk], seconds: 5, secondsOfSystemCalls: 0, parts: 2,
+            isSecure: true, opensFirst: true),
         Case(
             name: "https12@1000", path: "/hello", length: 12, concurrency: 1000, total: 120_000,
-            rivals: [.coreNative, .awaitNative, .wrk], seconds: 11, secondsOfSystemCalls: 0, connections: 1000,
-            isSecure: true, opensFirst: true),
+            rivals: [.coreNative, .awaitNative, .wrk], seconds: 13, secondsOfSystemCalls: 0, parts: 2,
+            connections: 1000, isSecure: true, opensFirst: true),
     ]
 
     private static let open = [3000, 20_000].map { (rate: Int) in
@@ -75,27 +78,27 @@ struct Case: Sendable {
     private static let closed: [Case] = [
         Case(
             name: "get12@1", path: "/hello", length: 12, concurrency: 1, total: 10_000,
-            rivals: all + [.executorNative, .awaitNative, .go], seconds: 4,
-            secondsOfSystemCalls: 10),
+            rivals: all + [.executorNative, .awaitNative, .go], seconds: 5, secondsOfSystemCalls: 10, parts: 2),
         Case(
             name: "get12@64", path: "/hello", length: 12, concurrency: 64, total: 60_000,
             rivals: all + Rival.native + [
                 .dressed, .waves, .batch, .chain, .wrk, .go, .curlParallel, .bench, .reqwest,
             ],
-            seconds: 25, secondsOfSystemCalls: 20),
+            seconds: 30, secondsOfSystemCalls: 20, parts: 3),
         Case(
             name: "get12@1000", path: "/hello", length: 12, concurrency: 1000, total: 60_000,
-            rivals: ours + [.wrk, .go], seconds: 11, secondsOfSystemCalls: 9),
+            rivals: ours + [.wrk, .go], seconds: 13, secondsOfSystemCalls: 9, parts: 3),
         Case(
-            name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 200_000, rivals: ours,
-            seconds: 18, secondsOfSystemCalls: 30, interval: 2),
+            name: "get12@10000", path: "/hello", length: 12, concurrency: 10_000, total: 150_000, rivals: ours,
+            seconds: 14, secondsOfSystemCalls: 0, interval: 2),
         Case(
             name: "get64k@64", path: "/bytes/65536", length: 65_536, concurrency: 64, total: 14_000,
-            rivals: all + [.coreNative, .awaitNative, .wrk, .go, .curlParallel], seconds: 9, secondsOfSystemCalls: 30),
+            rivals: all + [.coreNative, .awaitNative, .wrk, .go, .curlParallel], seconds: 11,
+            secondsOfSystemCalls: 20, parts: 3),
         Case(
             name: "json2k@64", path: JSONSample.path, length: JSONSample.small.count, concurrency: 64, total: 30_000,
-            rivals: [.core, .await, .schema, .convertible, .codable, .foundation], seconds: 8, secondsOfSystemCalls: 14
-        ),
+            rivals: [.core, .await, .schema, .convertible, .codable, .foundation], seconds: 10,
+            secondsOfSystemCalls: 0, parts: 3),
     ]
 
     func load(server: String, rival: Rival, scale: Double) -> Load {

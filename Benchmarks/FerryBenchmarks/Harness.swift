@@ -14,8 +14,8 @@ struct Harness {
         programs = try ProgramRivals()
     }
 
-    /// All cases in every round, and all rivals one after another, so that disturbances of the machine affect all of
-    /// them.
+    /// All cases in every round, and all rivals one after another in short parts, so that disturbances of the machine
+    /// affect all of them.
     mutating func run() throws {
         defer { programs.remove() }
         note(Schedule(options: options).text)
@@ -53,10 +53,11 @@ struct Harness {
 
     private mutating func run(_ one: Case, round: Int, server: String) throws {
         let rivals = present(one.rivals)
-        for index in rivals.indices {
+        for turn in 0..<rivals.count * one.parts {
+            let (part, index) = turn.quotientAndRemainder(dividingBy: rivals.count)
             // The order changes, so that no rival is always first.
-            let rival = rivals[(index + round) % rivals.count]
-            var load = one.load(server: server, rival: rival, scale: options.scale)
+            let rival = rivals[(index + round + part) % rivals.count]
+            var load = one.load(server: server, rival: rival, scale: options.scale / Double(one.parts))
             if one.opensFirst { load.total += load.connections * 2 }
             note("round \(round + 1)/\(options.rounds)  \(one.name)  \(rival.title)")
             var measurement = try measure(rival, load)

@@ -19,11 +19,14 @@ package enum FileThreads {
     }
 
     /// The same for a file that is not open yet. Files of one directory share threads, because their device is not
-    /// known.
+    /// known. `ETIMEDOUT` if hundreds of others wait there.
     package static func run(forFileAt path: String, _ work: @escaping @Sendable () -> Void) -> Int32 {
         let directory = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[..<$0] } ?? ""
         return run(work) { ferry_work_apart(UInt64(truncatingIfNeeded: directory.hashValue), $0, $1) }
     }
+
+    /// Whether hundreds of jobs wait for the device of the file, and none has begun for a while.
+    package static func hang(forFileAt path: String) -> Bool { ferry_file_hangs(path) != 0 }
 
     private static func run(
         _ work: @escaping @Sendable () -> Void,
@@ -58,7 +61,7 @@ package final class ReadableFile: Sendable {
     package init(_ path: String, isLocal: Bool? = nil) throws(Fault) {
         // A C string would end at the NUL, and be the path of another file.
         if path.utf8.contains(0) { throw .system(errno: EINVAL) }
-        if ferry_file_hangs(path) != 0 { throw .hangs }
+        if FileThreads.hang(forFileAt: path) { throw .hangs }
         // Non-blocking, because opening a FIFO without a writer would block the caller. It has no effect on a regular
         // file.
         descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

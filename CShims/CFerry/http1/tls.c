@@ -61,8 +61,8 @@ static bool is_usable(const char *path) {
 
 static SSL_CTX *make_context(const ferry_loop *loop) {
   static const unsigned char alpn[] = "\x08http/1.1";
-  if (!is_usable(loop->ca_file) || !is_usable(loop->client_certificate) ||
-      !is_usable(loop->client_key))
+  if ((!loop->options.insecure && !is_usable(loop->ca_file)) ||
+      !is_usable(loop->client_certificate) || !is_usable(loop->client_key))
     return NULL;
   SSL_CTX *context = SSL_CTX_new(TLS_client_method());
   if (!context)

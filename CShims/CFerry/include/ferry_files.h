@@ -16,13 +16,14 @@ int ferry_work_on_file(int fd, void (*_Nonnull work)(void *_Nullable context),
                        void *_Nullable context);
 
 /* [any thread] The same for work whose device is not known yet, such as
- * opening a file. Work with the same number shares a few threads. */
+ * opening a file. Work with the same number shares a few threads, as does some
+ * with other numbers. ETIMEDOUT if they hang, as below. */
 int ferry_work_apart(uint64_t number,
                      void (*_Nonnull work)(void *_Nullable context),
                      void *_Nullable context);
 
 /* [any thread] Whether the device of this file hangs: hundreds of jobs wait for
- * it, and none has begun for a second. Asks the system only if some device
+ * it, and none has begun for a second or two. Asks the system only if some device
  * hangs. */
 int ferry_file_hangs(const char *_Nonnull path);
 

@@ -15,7 +15,10 @@
 #include <sys/vfs.h>
 #include <time.h>
 
-enum { THREADS = 4, IDLE_SECONDS = 10, MANY_JOBS = 256, HANGS_SECONDS = 1 };
+enum { THREADS = 4, IDLE_SECONDS = 10 };
+/* Jobs whose device is not known share this many crews. */
+enum { CREWS_APART = 32 };
+enum { MANY_JOBS = 256, HANGS_SECONDS = 1 };
 
 /* The jobs of one device and the threads that do them. It lives as long as it
  * has threads. */
@@ -24,8 +27,9 @@ typedef struct crew {
   uint64_t device, file;
   pthread_cond_t work;
   ferry__job *jobs, **last; /* oldest first; none has begun */
-  unsigned waiting, threads, idle;
-  time_t begun; /* seconds of the monotonic clock: when a job last began */
+  unsigned waiting, threads, starting, idle;
+  time_t since; /* seconds of the monotonic clock: jobs wait, and none has begun
+                 * since then */
 } crew;
 
 static struct {
@@ -148,7 +152,7 @@ static ferry__job *take(crew *crew) {
   if (!crew->jobs)
     crew->last = &crew->jobs;
   crew->waiting--;
-  crew->begun = seconds();
+  crew->since = seconds();
   job->begun = true;
   return job;
 }
@@ -168,6 +172,7 @@ static void *run(void *data) {
   crew *crew = data;
   pthread_setname_np(pthread_self(), "ferry-disk");
   pthread_mutex_lock(&writers.lock);
+  crew->starting--;
   while (wait_for_job(crew)) {
     ferry__job *job = take(crew);
     pthread_mutex_unlock(&writers.lock);
@@ -188,6 +193,14 @@ static void *run(void *data) {
 
 /* ---- Submitting ---------------------------------------------------------- */
 
+static bool start_thread(crew *crew) {
+  if (!ferry__thread_start(run, crew, 0))
+    return false;
+  crew->threads++;
+  crew->starting++;
+  return true;
+}
+
 static crew *known_crew(const ferry__job *job) {
   crew *found = writers.crews;
   while (found && (found->device != job->device || found->file != job->file))
@@ -203,15 +216,20 @@ static crew *find_crew(const ferry__job *job) {
   found->file = job->file;
   found->last = &found->jobs;
   pthread_cond_init(&found->work, NULL);
-  if (!ferry__thread_start(run, found, 0)) {
+  if (!start_thread(found)) {
     pthread_cond_destroy(&found->work);
     free(found);
     return NULL;
   }
-  found->threads = 1;
   found->next = writers.crews;
   writers.crews = found;
   return found;
+}
+
+/* With the lock held. */
+static bool hangs(const crew *crew) {
+  return crew && crew->waiting >= MANY_JOBS &&
+         seconds() - crew->since > HANGS_SECONDS;
 }
 
 /* With the lock held. Returns false if there is no thread. */
@@ -222,11 +240,11 @@ static bool enqueue(ferry__job *job) {
   job->next = NULL;
   *crew->last = job;
   crew->last = &job->next;
-  crew->waiting++;
+  if (!crew->waiting++)
+    crew->since = seconds();
   /* An idle thread that has not woken yet may be taken by another job. */
-  if (crew->idle < crew->waiting && crew->threads < THREADS &&
-      ferry__thread_start(run, crew, 0))
-    crew->threads++;
+  if (crew->idle + crew->starting < crew->waiting && crew->threads < THREADS)
+    start_thread(crew);
   pthread_cond_signal(&crew->work);
   return true;
 }
@@ -265,13 +283,17 @@ static errand *new_errand(void (*work)(void *context), void *context) {
   return errand;
 }
 
-static int send_errand(errand *errand) {
+static int send_errand(errand *errand, bool refuses) {
+  int code = 0;
   pthread_mutex_lock(&writers.lock);
-  bool queued = enqueue(&errand->job);
+  if (refuses && hangs(known_crew(&errand->job)))
+    code = ETIMEDOUT;
+  else if (!enqueue(&errand->job))
+    code = EAGAIN;
   pthread_mutex_unlock(&writers.lock);
-  if (!queued)
+  if (code)
     free(errand);
-  return queued ? 0 : EAGAIN;
+  return code;
 }
 
 int ferry_work_on_file(int fd, void (*work)(void *context), void *context) {
@@ -279,7 +301,7 @@ int ferry_work_on_file(int fd, void (*work)(void *context), void *context) {
   if (!errand)
     return ENOMEM;
   ferry__job_device(&errand->job, fd);
-  return send_errand(errand);
+  return send_errand(errand, false); /* it may close a file */
 }
 
 int ferry_work_apart(uint64_t number, void (*work)(void *context),
@@ -287,14 +309,9 @@ int ferry_work_apart(uint64_t number, void (*work)(void *context),
   errand *errand = new_errand(work, context);
   if (!errand)
     return ENOMEM;
-  errand->job.file = number | 1; /* no device has the number 0 */
-  return send_errand(errand);
-}
-
-/* ---- Devices that hang --------------------------------------------------- */
-
-static bool hangs(const crew *crew) {
-  return crew->waiting >= MANY_JOBS && seconds() - crew->begun > HANGS_SECONDS;
+  /* Apart from those whose device cannot be found: they have 0. */
+  errand->job.file = number % CREWS_APART + 1;
+  return send_errand(errand, true);
 }
 
 int ferry_file_hangs(const char *path) {
@@ -305,11 +322,10 @@ int ferry_file_hangs(const char *path) {
     crew = crew->next;
   pthread_mutex_unlock(&writers.lock);
   if (!crew)
-    return false;
+    return 0;
   find_device(&job, AT_FDCWD, path, 0);
   pthread_mutex_lock(&writers.lock);
-  crew = known_crew(&job);
-  bool found = crew && hangs(crew);
+  bool found = hangs(known_crew(&job));
   pthread_mutex_unlock(&writers.lock);
   return found;
 }

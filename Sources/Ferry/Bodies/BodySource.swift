@@ -255,7 +255,7 @@ extension BuiltRequest {
         transfer.sendsTrailers = !body.trailerNames.isEmpty
         let files = files ?? BodyFiles()
         self.files = files
-        guard opensBody else {
+        guard opensBody, !defersFiles || body.files.isEmpty else {
             transfer.body = .pull(length: nil)
             return
         }

@@ -258,26 +258,34 @@ extension BodyFault {
 /// The files that the body of a run is read from. Each is opened once, so that every attempt sends the same file, and
 /// no attempt after the first waits for the file system to open it.
 final class BodyFiles: Sendable {
-    private let files = Mutex<[String: ReadableFile]>([:])
+    private struct State {
+        var files: [String: ReadableFile] = [:]
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
 
     /// The file, opened now unless it is open.
     func open(_ path: String, isLocal: Bool?) throws(BodyFault) -> ReadableFile {
-        if let file = files.withLock({ $0[path] }) { return file }
+        let (known, isClosed) = state.withLock { ($0.files[path], $0.isClosed) }
+        if let known { return known }
+        if isClosed { throw BodyFault(file: path, errno: ECANCELED) }
         let file: ReadableFile
         do throws(ReadableFile.Fault) {
             file = try ReadableFile(path, isLocal: isLocal)
         } catch {
             throw BodyFault(file: path, error)
         }
-        files.withLock { $0[path] = file }
+        state.withLock { if !$0.isClosed { $0.files[path] = file } }
         return file
     }
 
-    /// No attempt follows.
+    /// The run has ended.
     func close() {
-        let old = files.withLock { files in
-            defer { files = [:] }
-            return files
+        let old = state.withLock { state in
+            state.isClosed = true
+            defer { state.files = [:] }
+            return state.files
         }
         // The last reference closes the file, which must not happen under the lock.
         withExtendedLifetime(old) {}
@@ -287,8 +295,14 @@ final class BodyFiles: Sendable {
     func open(
         _ bodies: [FileBody], for control: RunControl, url: String, until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) {
-        for body in bodies where files.withLock({ $0[body.path] }) == nil {
-            let result = try await control.ask(url, until: deadline) { await self.opened(body) }
+        for body in bodies where state.withLock({ $0.files[body.path] }) == nil {
+            let result: Result<Void, BodyFault>
+            do throws(RequestError) {
+                result = try await control.ask(url, until: deadline) { await self.opened(body) }
+            } catch {
+                close()  // it need not be opened any more
+                throw error
+            }
             do throws(BodyFault) { try result.get() } catch { throw RequestError(error, url: url) }
         }
     }
@@ -299,7 +313,9 @@ final class BodyFiles: Sendable {
                 let result = Result { () throws(BodyFault) in _ = try self.open(body.path, isLocal: body.isLocal) }
                 continuation.resume(returning: result)
             }
-            if code != 0 { continuation.resume(returning: .failure(BodyFault(file: body.path, errno: code))) }
+            if code == 0 { return }
+            let fault = code == ETIMEDOUT ? ReadableFile.Fault.hangs : .system(errno: code)
+            continuation.resume(returning: .failure(BodyFault(file: body.path, fault)))
         }
     }
 }

@@ -179,6 +179,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         if file == nil, case .refused(let error) = answer { file = .failure(error) }
         // A run that was refused before it started has not ended it.
         download.meter.end()
+        snapshot?.files?.close()
         guard let file else { preconditionFailure("a download ended without a file or an error") }
         RunEnd.process(request, file, answer, url: url, watch, by: core)
         figures = FinalMetrics(answer, ProcessingTimes(isMeasured: false))
@@ -186,6 +187,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     override func fail(_ error: RequestError, _ answer: Answer) {
         download.meter.end()
+        snapshot?.files?.close()
         request.failurePreprocessor(error)
         file = .failure(error)
     }

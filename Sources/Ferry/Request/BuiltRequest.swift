@@ -64,6 +64,8 @@ struct BuiltRequest: ~Copyable, Sendable {
     var source: (any BodySource)?
     /// `false` if the request is only inspected: then no file is opened, and no stream is used.
     var opensBody = true
+    /// Whether a body that is read from files is not opened either.
+    var defersFiles = false
     /// The body that is read as it is sent, with the arguments that belong to it.
     var pulled: RequestBody?
     /// The files that the run has open, if its body is read as it is sent.
@@ -254,5 +256,18 @@ extension HeaderBlock {
                 url: url)
         }
         append(name, value)
+    }
+}
+
+extension RequestError {
+    /// The error for a HEAD request with a body.
+    static func bodyOfHead(url: String) -> RequestError {
+        RequestError(
+            preparing: .invalidRequest(.framing), message: "a HEAD request cannot have a body", url: url)
+    }
+
+    /// The error for a credential that would not be sent as intended.
+    static func unusableCredential(url: String) -> RequestError {
+        RequestError(preparing: .invalidRequest, message: "a credential contains a control character", url: url)
     }
 }

@@ -80,12 +80,16 @@ final class RequestBuilder: Sendable {
     ///
     /// A run keeps the servers with which it started. It may already have read a part of the request.
     func build<R: Request>(
-        _ request: R, at servers: Servers, opensBody: Bool = true, after reading: RequestReading? = nil
+        _ request: R, at servers: Servers, opensBody: Bool = true, defersFiles: Bool = false,
+        after reading: RequestReading? = nil
     ) throws(RequestError) -> BuiltRequest {
-        if let custom = request.prebuiltRequest { return try build(custom, as: request, opensBody: opensBody) }
+        if let custom = request.prebuiltRequest {
+            return try build(custom, as: request, opensBody: opensBody, defersFiles: defersFiles)
+        }
         let method = request.method
         let joined = if let reading { reading.joined } else { try servers.join(request.path, of: request) }
-        var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)
+        var built = BuiltRequest(
+            transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
         try describe(request, method: method, in: &built)
         let body = request.body
         let contentType = try fill(
@@ -123,10 +127,11 @@ final class RequestBuilder: Sendable {
     /// Builds a prebuilt request. The request's base URL, arguments, header fields and credentials, and the
     /// configuration's header fields, are not used.
     private func build<R: Request>(
-        _ complete: OutgoingRequest, as request: R, opensBody: Bool
+        _ complete: OutgoingRequest, as request: R, opensBody: Bool, defersFiles: Bool
     ) throws(RequestError) -> BuiltRequest {
         let joined = try join(complete.url)
-        var built = BuiltRequest(transfer: TransferRequest(url: joined.url), opensBody: opensBody)
+        var built = BuiltRequest(
+            transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
         try describe(request, method: complete.method, in: &built)
         built.trace = trace(of: request, complete.headers)
         built.ownsContentType = complete.headers.contains("Content-Type")
@@ -364,25 +369,12 @@ final class RequestBuilder: Sendable {
     /// The length on the wire is that of the body. The same length set by the caller is left out; another one is
     /// refused.
     private func checkLength(_ value: String, of built: borrowing BuiltRequest) throws(RequestError) {
-        if !built.opensBody, case .pull = built.transfer.body { return }
+        if built.source == nil, case .pull = built.transfer.body { return }
         guard let length = built.transfer.body.length, UInt64(value) == length else {
             throw RequestError(
                 preparing: .invalidRequest(.framing), message: "Content-Length does not match the length of the body",
                 url: built.transfer.url)
         }
-    }
-}
-
-extension RequestError {
-    /// The error for a HEAD request with a body.
-    static func bodyOfHead(url: String) -> RequestError {
-        RequestError(
-            preparing: .invalidRequest(.framing), message: "a HEAD request cannot have a body", url: url)
-    }
-
-    /// The error for a credential that would not be sent as intended.
-    static func unusableCredential(url: String) -> RequestError {
-        RequestError(preparing: .invalidRequest, message: "a credential contains a control character", url: url)
     }
 }
 

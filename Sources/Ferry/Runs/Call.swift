@@ -167,9 +167,9 @@ extension RequestBuilder {
     /// Builds a request of a run that uses no cache.
     @inline(__always)
     func networkRequest<R: Request>(
-        _ request: R, at servers: Servers, opensBody: Bool
+        _ request: R, at servers: Servers, opensBody: Bool, defersFiles: Bool = false
     ) throws(RequestError) -> BuiltRequest {
-        let built = try build(request, at: servers, opensBody: opensBody)
+        let built = try build(request, at: servers, opensBody: opensBody, defersFiles: defersFiles)
         try checkMayUseNetwork(request, url: built.transfer.url)
         return built
     }

@@ -265,9 +265,12 @@ extension AwaitedRun {
     ) -> AwaitedRun {
         var built: BuiltRequest
         let servers = core.builder.servers
-        let needsExchange = Exchange.isNeeded(for: request, by: core)
+        var needsExchange = Exchange.isNeeded(for: request, by: core)
         do throws(RequestError) {
-            built = try core.builder.networkRequest(request, at: servers, opensBody: !needsExchange)
+            built = try core.builder.networkRequest(
+                request, at: servers, opensBody: !needsExchange, defersFiles: group != nil)
+            // Its body has files: a member runs in a task of Ferry, which must not wait for a file system.
+            if built.pulled != nil && built.source == nil { needsExchange = true }
         } catch {
             let run = AwaitedRun(
                 url: error.url, tag: request.tag,

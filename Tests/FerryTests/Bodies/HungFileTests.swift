@@ -1,5 +1,6 @@
 import CWrites
 import FerryTesting
+import FerryTransport
 import Foundation
 import Testing
 
@@ -93,6 +94,57 @@ import Testing
         }
     }
 
+    @Test("Opening that hangs delays neither the deadline of a batch or a chain nor other tasks")
+    func groups() async throws {
+        defer { unlink(path) }
+        try await withFlow { _, agent in
+            opens_hold()
+            let uploads = (0..<20).map { _ in upload() }
+            let (first, second) = (upload(), upload())
+            let batch = await fault { () throws(RequestError) in
+                _ = try await agent.send(BatchRequest(uploads).deadline(.milliseconds(200)))
+            }
+            let chain = await fault { () throws(RequestError) in
+                _ = try await agent.send(ChainRequest(first).then { _ in second }.deadline(.milliseconds(200)))
+            }
+            #expect(batch?.code == .timeout(.deadline) && chain?.code == .timeout(.deadline))
+            #expect(await eventually { opens_held() == 4 })
+            opens_release()
+        }
+    }
+
+    @Test("Opening that hangs takes a limited number of threads and of jobs") func manyOpens() async throws {
+        defer { unlink(path) }
+        let before = threads()
+        for number in 0..<2000 { #expect(FileThreads.run(forFileAt: "/\(number)/file") {} == 0) }
+        #expect(threads() - before <= 128)
+        opens_hold()
+        let code = await eventually { FileThreads.run(forFileAt: path) { [path] in close(open(path, O_RDONLY)) } != 0 }
+        #expect(code)
+        opens_release()
+        #expect(await eventually { FileThreads.run(forFileAt: path) {} == 0 })
+    }
+
+    @Test("A device with many jobs at once does not hang") func burst() throws {
+        defer { unlink(path) }
+        for _ in 0..<10 {
+            // A pipe counts as a device of its own.
+            var ends: [Int32] = [0, 0]
+            try #require(pipe(&ends) == 0)
+            for _ in 0..<1000 {
+                #expect(FileThreads.run(for: ends[0]) {} == 0)
+                #expect(!FileThreads.hang(forFileAt: "/proc/self/fd/\(ends[0])"))
+            }
+            for end in ends { close(end) }
+        }
+    }
+
+    private func threads() -> Int {
+        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("Threads:") }
+        return line.flatMap { Int($0.dropFirst(8).trimmingCharacters(in: .whitespaces)) } ?? 0
+    }
+
     @Test("Opening that hangs delays neither the deadline of a run with adapters nor other tasks")
     func opens() async throws {
         struct Stamp: RequestAdapter {
@@ -144,6 +196,23 @@ import Testing
             #expect(await eventually { openDescriptors(of: path + " (deleted)").isEmpty })
             _ = await agent.result(HTTPRequest(.post, "/echo", body: .file(path)), way)
             #expect(server.requests.last?.text == "another")
+        }
+    }
+
+    @Test("A file is closed at the end of the run, even if the application keeps the handle")
+    func handles() async throws {
+        let path = NSTemporaryDirectory() + "/ferry-body-\(UUID().uuidString)"
+        let folder = try Folder()
+        try Data("body".utf8).write(to: URL(fileURLWithPath: path))
+        defer { unlink(path) }
+        let request = HTTPRequest(.post, "/echo", body: .file(path))
+        try await withFlow { _, agent in
+            let ended = Tally()
+            let run = agent.start(request) { _ in ended.add() }
+            let download = agent.download(request, to: .file(folder.file("f")), completion: { _ in ended.add() })
+            #expect(await eventually { ended.value == 2 })
+            #expect(await eventually { openDescriptors(of: path).isEmpty })
+            withExtendedLifetime((run, download)) {}
         }
     }
 }

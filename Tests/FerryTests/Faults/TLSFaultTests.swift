@@ -79,9 +79,13 @@ import Testing
         for kind in ServerCertificate.Kind.allCases {
             let certificate = try ServerCertificate(kind)
             let server = try LoopbackServer(.init(certificate: certificate))
-            let agent = NetworkAgent(configuration: .init(tls: .init(verification: .none)))
-            #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
-            await agent.shutdown()
+            // The file of authorities is not used.
+            for file in [nil, "/nonexistent/authorities.pem"] {
+                let tls = TLSConfiguration(authorityFile: file, verification: .none)
+                let agent = NetworkAgent(configuration: .init(tls: tls))
+                #expect(try await agent.send(Get(server.baseURL + "/hello")).text == "Hello, ferry")
+                await agent.shutdown()
+            }
         }
     }
 
