@@ -6,8 +6,8 @@ import Synchronization
 /// Reads a file without blocking the event loop on the disk.
 ///
 /// Data in the page cache is copied directly to the destination (preadv2(2) with `RWF_NOWAIT`). Other data is read
-/// ahead on a thread of its device, one read at a time; blocks travel from the reader to the loop and back. If the event
-/// loop supports it, the system itself sends data from the page cache (sendfile(2)), at three fifths of the cost.
+/// ahead on a thread of its device, one read at a time; blocks travel from the reader to the loop and back. If the
+/// event loop supports it, the system itself sends data from the page cache (sendfile(2)), at three fifths of the cost.
 final class FileSource: BodySource {
     fileprivate struct Block {
         var bytes: [UInt8]
@@ -300,7 +300,8 @@ final class BodyFiles: Sendable {
             do throws(RequestError) {
                 result = try await control.ask(url, until: deadline) { await self.opened(body) }
             } catch {
-                close()  // it need not be opened any more
+                // It need not be opened any more, except by a download that begins anew.
+                if control.end != nil || error.code == .timeout(.deadline) { close() }
                 throw error
             }
             do throws(BodyFault) { try result.get() } catch { throw RequestError(error, url: url) }

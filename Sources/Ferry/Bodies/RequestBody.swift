@@ -58,8 +58,9 @@ public struct RequestBody: Sendable {
     ///
     /// The file is opened once when the run starts and closed when it ends: every attempt sends the same file, even if
     /// another has taken its place. If it does not exist, cannot be read, is not a regular file or is shorter than the
-    /// range, the run fails with `uploadSource` before anything is sent. If it becomes shorter during the upload, the run
-    /// fails with `uploadSource`, and the server sees an incomplete request. If it grows, only its initial size is sent.
+    /// range, the run fails with `uploadSource` before anything is sent. If it becomes shorter during the upload, the
+    /// run fails with `uploadSource`, and the server sees an incomplete request. If it grows, only its initial size is
+    /// sent.
     ///
     /// The thread that starts a run opens the file, so a missing file is an error at once. If a network file system
     /// hangs, that thread waits for it. Runs that do more before they send (adapters, an authenticator, groups) open it
