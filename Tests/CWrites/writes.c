@@ -127,8 +127,8 @@ ssize_t pread(int fd, void *bytes, size_t count, off_t offset) {
   return n;
 }
 
-/* These two call the system directly, because a child calls them between fork(2)
- * and exec(2). */
+/* These two call the system directly, because a child calls them between
+ * fork(2) and exec(2). */
 
 int open(const char *path, int flags, ...) {
   va_list arguments;

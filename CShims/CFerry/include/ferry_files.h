@@ -23,8 +23,8 @@ int ferry_work_apart(uint64_t number,
                      void *_Nullable context);
 
 /* [any thread] Whether the device of this file hangs: hundreds of jobs wait for
- * it, and none has begun for a second or two. Asks the system only if some device
- * hangs. */
+ * it, and none has begun for a second or two. Asks the system only if some
+ * device hangs. */
 int ferry_file_hangs(const char *_Nonnull path);
 
 /* [any thread] Whether the file system is one of disks or of memory, so that

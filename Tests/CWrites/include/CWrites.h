@@ -1,5 +1,5 @@
-/* A disk that hangs: the tests' own open(), close(), pwrite() and pread() replace
- * the system's in the whole process. Writes to parts of downloads
+/* A disk that hangs: the tests' own open(), close(), pwrite() and pread()
+ * replace the system's in the whole process. Writes to parts of downloads
  * (".ferry-part"), and everything else for files whose names end with ".held",
  * hang until they are released. Not under a sanitizer, which has functions of
  * its own. */
