@@ -16,6 +16,9 @@ public struct CacheKey: Hashable, Sendable {
         hash = hasher.finalize()
     }
 
+    /// The number of bytes, which may be that of a long URL.
+    package var count: Int { material.count }
+
     /// The SHA-256 digest of the bytes as 64 lower-case hexadecimal digits, which is the same in every process.
     public var name: String { digest.hexadecimal }
 

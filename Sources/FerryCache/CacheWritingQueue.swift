@@ -66,7 +66,7 @@ final class CacheWritingQueue: Sendable {
         if entry.count > options.maxEntryBytes {
             counter.count { $0.refused += 1 }
             done?(false)
-        } else if !submit(Job(operation: .put(entry, key), bytes: entry.count, done: done)) {
+        } else if !submit(Job(operation: .put(entry, key), bytes: entry.count + key.count, done: done)) {
             counter.count { $0.dropped += 1 }
             done?(false)
         }

@@ -46,6 +46,24 @@ enum InputFile {
         return path
     }
 
+    /// The path of a file with the same content that can be opened again and again, as the files of TLS are. What comes
+    /// from a pipe is kept in memory until the process ends, because it may be a private key.
+    static func reopenable(_ path: String) throws(InputError) -> String {
+        var status = stat()
+        if path != "-", stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG { return try readable(path) }
+        let content = try bytes(at: path)
+        let name = "/ferry-\(getpid())-\(UInt64.random(in: 0...UInt64.max))"
+        let memory = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        guard memory >= 0 else {
+            throw InputError("cannot keep \(path) in memory: \(String(cString: strerror(errno)))")
+        }
+        shm_unlink(name)
+        guard content.withUnsafeBytes({ write(memory, $0.baseAddress, $0.count) }) == content.count else {
+            throw InputError("cannot keep \(path) in memory: \(String(cString: strerror(errno)))")
+        }
+        return "/proc/self/fd/\(memory)"
+    }
+
     private static func unreadable(_ path: String, _ code: Int32) -> InputError {
         InputError("cannot read \(path): \(String(cString: strerror(code)))")
     }

@@ -209,7 +209,8 @@ public final class RedisCacheStorage: CacheStorage {
     /// no connection.
     public func hearRemovals(_ forget: () -> Void) { loop.removals.hear(forget) }
 
-    /// The number of messages of other processes about removals.
+    /// The number of messages of other processes about removals, and of new subscriptions, before which messages may
+    /// have been missed.
     public var removalsHeard: UInt64 { loop.removals.messages }
 
     /// Counts the entries with the prefix, for at most a second. Their size in bytes is unknown: 0.

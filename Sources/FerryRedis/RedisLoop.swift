@@ -178,9 +178,12 @@ final class RemovalsOfOthers: Sendable {
     private let seen = Atomic<UInt64>(0)
     private let messageCount = Atomic<UInt64>(0)
 
-    /// Counts a message, or that some may have been missed.
+    /// Counts a message, or that some may have been missed before a subscription. The first one is not counted, so that
+    /// the response to the first request of a process is stored, although a removal may have been missed in the
+    /// milliseconds before.
     func add(isMessage: Bool) {
-        if isMessage { messageCount.wrappingAdd(1, ordering: .relaxed) }
+        let isFirst = count.load(ordering: .relaxed) == 0
+        if isMessage || !isFirst { messageCount.wrappingAdd(1, ordering: .relaxed) }
         count.wrappingAdd(1, ordering: .releasing)
     }
 

@@ -18,11 +18,13 @@ package enum FileThreads {
         run(work) { ferry_work_on_file(descriptor, $0, $1) }
     }
 
-    /// The same for a file that is not open yet. Files of one directory share threads, because their device is not
-    /// known. `ETIMEDOUT` if hundreds of others wait there.
+    /// The same for a file that is not open yet: the device is that of its directory. If the system does not know it
+    /// without asking a server, the files of one directory share threads, and a few directories may do so, too.
+    /// `ETIMEDOUT` if hundreds of others wait there.
     package static func run(forFileAt path: String, _ work: @escaping @Sendable () -> Void) -> Int32 {
-        let directory = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[..<$0] } ?? ""
-        return run(work) { ferry_work_apart(UInt64(truncatingIfNeeded: directory.hashValue), $0, $1) }
+        let end = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path.utf8.index(after: $0) }
+        let directory = end.map { String(path[..<$0]) } ?? "."
+        return run(work) { ferry_work_in(directory, UInt64(truncatingIfNeeded: directory.hashValue), $0, $1) }
     }
 
     /// Whether hundreds of jobs wait for the device of the file, and none has begun for a while.
@@ -62,11 +64,15 @@ package final class ReadableFile: Sendable {
         // A C string would end at the NUL, and be the path of another file.
         if path.utf8.contains(0) { throw .system(errno: EINVAL) }
         if FileThreads.hang(forFileAt: path) { throw .hangs }
-        // Non-blocking, because opening a FIFO without a writer would block the caller. It has no effect on a regular
-        // file.
-        descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        if descriptor < 0 { throw .system(errno: errno) }
         var status = stat()
+        // Non-blocking, because opening a FIFO without a writer would block the caller. A regular file that another
+        // process has leased (fcntl(2), F_SETLEASE) needs a moment, as any open(2) of it.
+        var opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        if opened < 0, errno == EAGAIN, stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
+            opened = open(path, O_RDONLY | O_CLOEXEC)
+        }
+        descriptor = opened
+        if descriptor < 0 { throw .system(errno: errno) }
         let code = fstat(descriptor, &status)
         size = UInt64(clamping: status.st_size)
         self.isLocal = isLocal ?? (ferry_file_is_local(descriptor) != 0)

@@ -1,6 +1,7 @@
 import Ferry
 import FerryTesting
 import FoundationEssentials
+import Glibc
 import Testing
 
 @testable import FerryCommand
@@ -294,6 +295,19 @@ import Testing
                 url, "--cacert", trust, "--cert", certificate.clientCertificateFile, "--key",
                 certificate.clientKeyFile)
             #expect(report.exitCode == .success)
+            // As with `--key <(command)`: read at once, because they are opened for each connection.
+            let piped = try [trust, certificate.clientCertificateFile, certificate.clientKeyFile].map { path in
+                var ends: [Int32] = [0, 0]
+                try #require(pipe(&ends) == 0)
+                let bytes = try InputFile.bytes(at: path)
+                #expect(write(ends[1], bytes, bytes.count) == bytes.count)
+                close(ends[1])
+                return ends[0]
+            }
+            let again = try await self.report(
+                url, "--cacert", "/dev/fd/\(piped[0])", "--cert", "/dev/fd/\(piped[1])", "--key", "/dev/fd/\(piped[2])")
+            #expect(again.exitCode == .success)
+            for end in piped { close(end) }
         }
     }
 

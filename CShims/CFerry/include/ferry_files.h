@@ -15,12 +15,13 @@ extern "C" {
 int ferry_work_on_file(int fd, void (*_Nonnull work)(void *_Nullable context),
                        void *_Nullable context);
 
-/* [any thread] The same for work whose device is not known yet, such as
- * opening a file. Work with the same number shares a few threads, as does some
- * with other numbers. ETIMEDOUT if they hang, as below. */
-int ferry_work_apart(uint64_t number,
-                     void (*_Nonnull work)(void *_Nullable context),
-                     void *_Nullable context);
+/* [any thread] The same for opening a file in this directory. The threads are
+ * for opening files of its device. If the system does not know the device
+ * without asking a server, work with the same number shares threads, as may
+ * some with other numbers. ETIMEDOUT if they hang, as below. */
+int ferry_work_in(const char *_Nonnull directory, uint64_t number,
+                  void (*_Nonnull work)(void *_Nullable context),
+                  void *_Nullable context);
 
 /* [any thread] Whether the device of this file hangs: hundreds of jobs wait for
  * it, and none has begun for a second or two. Asks the system only if some

@@ -9,15 +9,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { THREADS = 4, IDLE_SECONDS = 10 };
-/* Jobs whose device is not known share this many crews. */
+/* Jobs that open files have crews of their own, so that they do not wait for
+ * reads and writes. If the device is not known, they share this many. */
 enum { CREWS_APART = 32 };
+#define OPENING UINT64_MAX
 enum { MANY_JOBS = 256, HANGS_SECONDS = 1 };
 
 /* The jobs of one device and the threads that do them. It lives as long as it
@@ -37,18 +42,27 @@ static struct {
   crew *crews;
 } writers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void find_device(ferry__job *job, int fd, const char *path, int flags) {
+void ferry__job_device(ferry__job *job, int fd) {
   struct statx found;
   /* Use only local knowledge: asking a server could take for ever. */
-  if (statx(fd, path, flags | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO,
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO,
             &found))
     return; /* together with others that are unknown */
   job->device = makedev(found.stx_dev_major, found.stx_dev_minor);
   job->file = S_ISREG(found.stx_mode) ? 0 : found.stx_ino;
 }
 
-void ferry__job_device(ferry__job *job, int fd) {
-  find_device(job, fd, "", AT_EMPTY_PATH);
+/* The device of a path. Returns false if the system would have to ask a server
+ * or a disk for it, or does not have openat2(2). */
+static bool find_device(ferry__job *job, const char *path) {
+  struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                         .resolve = RESOLVE_CACHED};
+  int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+  if (fd < 0)
+    return false;
+  ferry__job_device(job, fd);
+  close(fd);
+  return job->device;
 }
 
 int ferry_file_is_local(int fd) {
@@ -304,13 +318,15 @@ int ferry_work_on_file(int fd, void (*work)(void *context), void *context) {
   return send_errand(errand, false); /* it may close a file */
 }
 
-int ferry_work_apart(uint64_t number, void (*work)(void *context),
-                     void *context) {
+int ferry_work_in(const char *directory, uint64_t number,
+                  void (*work)(void *context), void *context) {
   errand *errand = new_errand(work, context);
   if (!errand)
     return ENOMEM;
-  /* Apart from those whose device cannot be found: they have 0. */
-  errand->job.file = number % CREWS_APART + 1;
+  if (find_device(&errand->job, directory))
+    errand->job.file = OPENING;
+  else /* apart from descriptors without a known device: they have 0 */
+    errand->job.file = number % CREWS_APART + 1;
   return send_errand(errand, true);
 }
 
@@ -323,7 +339,8 @@ int ferry_file_hangs(const char *path) {
   pthread_mutex_unlock(&writers.lock);
   if (!crew)
     return 0;
-  find_device(&job, AT_FDCWD, path, 0);
+  if (!find_device(&job, path))
+    return 0;
   pthread_mutex_lock(&writers.lock);
   bool found = hangs(known_crew(&job));
   pthread_mutex_unlock(&writers.lock);

@@ -127,13 +127,24 @@ final class CompressingSource: BodySource {
     }
 
     func close() {
-        state.withLock { state in
+        let isIdle = state.withLock { state in
             state.isClosed = true
             state.resume = nil
             state.ready = []
             state.taken = 0
+            return !state.isWorking
         }
+        if isIdle { releaseEncoder() }
         inner.close()
+    }
+
+    /// Called when no worker can begin any more. The application may keep the handle of the run, and with it this
+    /// source, for long.
+    private func releaseEncoder() {
+        work.withLock { work in
+            work.encoder = nil
+            work.block = []
+        }
     }
 
     /// Whether there is work and no worker. Then the caller must start one.
@@ -159,7 +170,7 @@ final class CompressingSource: BodySource {
         while true {
             state.withLock { $0.hasMore = false }
             let step = work.withLock { next(&$0) }
-            let (goesOn, resume) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
+            let (goesOn, isOver, resume) = state.withLock { state -> (Bool, Bool, (@Sendable () -> Void)?) in
                 switch step {
                 case .output(let bytes, let isEnd):
                     if !state.isClosed { state.ready += bytes }
@@ -169,10 +180,14 @@ final class CompressingSource: BodySource {
                 case .failed(let fault):
                     (state.hasFailed, state.fault, state.isWorking) = (true, fault, false)
                 }
-                guard state.isAwaited, !state.ready.isEmpty || state.isDone else { return (state.isWorking, nil) }
+                let isOver = !state.isWorking && state.isDone
+                guard state.isAwaited, !state.ready.isEmpty || state.isDone else {
+                    return (state.isWorking, isOver, nil)
+                }
                 state.isAwaited = false
-                return (state.isWorking, state.resume)
+                return (state.isWorking, isOver, state.resume)
             }
+            if isOver { releaseEncoder() }
             resume?()
             if !goesOn { return }
         }

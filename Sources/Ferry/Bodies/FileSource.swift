@@ -259,15 +259,22 @@ extension BodyFault {
 /// no attempt after the first waits for the file system to open it.
 final class BodyFiles: Sendable {
     private struct State {
-        var files: [String: ReadableFile] = [:]
+        /// By the bytes of their paths: strings are equal if they differ only in Unicode normalisation, paths are not.
+        var files: [[UInt8]: ReadableFile] = [:]
         var isClosed = false
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
+
+    /// The files that `others` has open, and more that are opened here.
+    init(sharing others: BodyFiles? = nil) {
+        state = Mutex(State(files: others?.state.withLock { $0.files } ?? [:]))
+    }
 
     /// The file, opened now unless it is open.
     func open(_ path: String, isLocal: Bool?) throws(BodyFault) -> ReadableFile {
-        let (known, isClosed) = state.withLock { ($0.files[path], $0.isClosed) }
+        let key = Array(path.utf8)
+        let (known, isClosed) = state.withLock { ($0.files[key], $0.isClosed) }
         if let known { return known }
         if isClosed { throw BodyFault(file: path, errno: ECANCELED) }
         let file: ReadableFile
@@ -276,7 +283,7 @@ final class BodyFiles: Sendable {
         } catch {
             throw BodyFault(file: path, error)
         }
-        state.withLock { if !$0.isClosed { $0.files[path] = file } }
+        state.withLock { if !$0.isClosed { $0.files[key] = file } }
         return file
     }
 
@@ -295,7 +302,7 @@ final class BodyFiles: Sendable {
     func open(
         _ bodies: [FileBody], for control: RunControl, url: String, until deadline: ContinuousClock.Instant?
     ) async throws(RequestError) {
-        for body in bodies where state.withLock({ $0.files[body.path] }) == nil {
+        for body in bodies where state.withLock({ $0.files[Array(body.path.utf8)] }) == nil {
             let result: Result<Void, BodyFault>
             do throws(RequestError) {
                 result = try await control.ask(url, until: deadline) { await self.opened(body) }

@@ -64,8 +64,10 @@ public struct RequestBody: Sendable {
     ///
     /// The thread that starts a run opens the file, so a missing file is an error at once. If a network file system
     /// hangs, that thread waits for it. Runs that do more before they send (adapters, an authenticator, groups) open it
-    /// on another thread, and end at their deadline. Threads of the file's device read and close the file: if it hangs
-    /// then, only files on the same device wait. If hundreds of them wait, further runs fail with `uploadSource`.
+    /// on another thread, and end at their deadline. Threads of the file's device open, read and close the file: if it
+    /// hangs, only files on the same device wait. (If the system cannot tell the device of a directory without asking a
+    /// server, files of a few other such directories may wait, too.) If hundreds wait, further runs fail with
+    /// `uploadSource`.
     public static func file(
         _ path: String, range: Range<UInt64>? = nil, contentType: String? = "application/octet-stream"
     ) -> RequestBody {

@@ -27,7 +27,7 @@ public struct CacheConfiguration: Sendable {
     /// the maximum 512 MiB.
     public var maxEntryBytes = 4 << 20
 
-    /// The size of the memory cache in front of the disk in bytes; 0 turns it off. The default is 16 MiB.
+    /// The size of the memory cache in front of the disk in bytes, with URLs; 0 turns it off. The default is 16 MiB.
     public var memoryBytes = 16 << 20
 
     /// The maximum size of the writing queue in bytes; entries that do not fit are not stored. The default is 16 MiB. A

@@ -58,12 +58,8 @@ extension RequestBuilder {
 
     /// The value of a header field as this request sends it, without additions by others; `nil` if it has none.
     func sentValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
-        if equalNames(name, "User-Agent"),
-            request.prebuiltRequest == nil || request.prebuiltRequest?.headers[name] == nil
-        {
-            return request.headers[name] ?? userAgent
-        }
         if let value = ownValue(of: name, by: request, isForeign: isForeign) { return value }
+        if equalNames(name, "User-Agent") { return userAgent }
         guard equalNames(name, "Accept-Encoding") else { return nil }
         let encodings = request.acceptedEncodings ?? acceptedEncodings
         return encodings.isEmpty ? nil : encodings.field
@@ -91,9 +87,19 @@ extension TLSConfiguration {
         }
         var bytes: [UInt8] = []
         bytes.appendCounted("\(verification) \(minimumVersion)")
-        bytes.appendCounted(authorityFile ?? "")
+        bytes.appendCounted(authorityFile.map(Self.identity) ?? "")
         for key in Set(pinnedKeys).sorted() { bytes.appendCounted(key) }
         return bytes
+    }
+}
+
+extension TLSConfiguration {
+    /// The path, or the digest of the content if the path is that of an open descriptor, which says nothing about it.
+    private static func identity(_ path: String) -> String {
+        guard path.hasPrefix("/proc/self/fd/"), let bytes = FileManager.default.contents(atPath: path) else {
+            return path
+        }
+        return SHA256.hexadecimal(of: Array(bytes))
     }
 }
 

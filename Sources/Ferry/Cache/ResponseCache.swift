@@ -30,7 +30,7 @@ final class ResponseCache: Sendable {
     private let front: MemoryFront<StoredEntry>
     private let store: any CacheStorage
     /// Entries that are being refreshed after they were served stale.
-    private let revalidating = Mutex(Set<CacheKey>())
+    private let revalidating = Mutex(Set<VariantKey>())
     /// The maximum time of a lease; `nil` if nobody waits for others.
     let leaseTime: Duration?
     /// Entries that are being removed from the disk, with counts: they are no longer found there.
@@ -140,7 +140,7 @@ final class ResponseCache: Sendable {
                 if front.removals(of: key) != removals { return loadEntry(key, tries: tries - 1, done) }
                 // The entry may have been read just before it was removed.
                 _ = hearsRemovals()
-                front.insert(stored, for: key, bytes: stored.count, since: removals) {
+                front.insert(stored, for: key, bytes: stored.count + key.count, since: removals) {
                     $0.marks.stored < stored.marks.stored
                 }
                 done(stored, .notFound)
@@ -157,7 +157,7 @@ final class ResponseCache: Sendable {
 
     /// Stores a response. It is in memory when this returns. `done` is called once, when it is on disk or will not be.
     func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
-        front.insert(kept.stored, for: key, bytes: kept.stored.count)
+        front.insert(kept.stored, for: key, bytes: kept.stored.count + key.count)
         store.write(kept.entry, under: key, done)
     }
 
@@ -166,7 +166,7 @@ final class ResponseCache: Sendable {
         _ variants: StoredVariants, under key: CacheKey, _ entry: CacheEntry?,
         _ done: (@Sendable (Bool) -> Void)? = nil
     ) {
-        front.insert(variants, for: key, bytes: variants.count)
+        front.insert(variants, for: key, bytes: variants.count + key.count)
         if let entry { store.write(entry, under: key, done) } else { done?(true) }
     }
 
@@ -189,9 +189,9 @@ final class ResponseCache: Sendable {
         }
     }
 
-    /// Whether the caller is the one to refresh an entry; then it has to report the end.
-    func beginsRevalidating(_ key: CacheKey) -> Bool { revalidating.withLock { $0.insert(key).inserted } }
-    func endRevalidating(_ key: CacheKey) { _ = revalidating.withLock { $0.remove(key) } }
+    /// Whether the caller is the one to refresh a stored response; then it has to report the end.
+    func beginsRevalidating(_ key: VariantKey) -> Bool { revalidating.withLock { $0.insert(key).inserted } }
+    func endRevalidating(_ key: VariantKey) { _ = revalidating.withLock { $0.remove(key) } }
 
     /// Requests the lease of an entry. `answer` receives `nil` if another run has it, usually in another process.
     func lease(_ key: CacheKey, _ answer: @escaping @Sendable (CacheLease?) -> Void) {
@@ -378,4 +378,11 @@ struct AttributeReader {
         let count = length.reversed().reduce(0) { $0 << 8 | Int($1) }
         return bytes(count).map { String(decoding: $0, as: UTF8.self) }
     }
+}
+
+/// What a validation or a refresh is about: one of the stored responses of a URL.
+struct VariantKey: Hashable {
+    let key: CacheKey
+    /// Identifies it among those that `Vary` tells apart.
+    var variance = CacheDigest.none
 }

@@ -236,8 +236,8 @@ extension RequestBuilder {
 /// Thread-safe.
 final class Invalidations: Sendable {
     private struct State {
-        /// The number of the last invalidation, by key.
-        var numbers: [CacheKey: UInt64] = [:]
+        /// The number of the last invalidation, by the digest of the key, which may be long.
+        var numbers: [CacheDigest: UInt64] = [:]
         var last: UInt64 = 0
         /// The highest number that is no longer in the table.
         var forgotten: UInt64 = 0
@@ -254,6 +254,7 @@ final class Invalidations: Sendable {
     var count: Int { state.withLock { $0.numbers.count } }
 
     func note(_ key: CacheKey) {
+        let digest = key.digest
         state.withLock { state in
             if state.numbers.count >= Self.most {
                 let middle = state.numbers.values.sorted()[Self.most / 2]
@@ -261,13 +262,16 @@ final class Invalidations: Sendable {
                 state.forgotten = middle
             }
             state.last += 1
-            state.numbers[key] = state.last
+            state.numbers[digest] = state.last
         }
     }
 
     /// Whether the key was invalidated after `mark` was read; `true` also if that is no longer known.
     func isNoted(_ key: CacheKey, since mark: UInt64) -> Bool {
-        state.withLock { $0.forgotten > mark || ($0.numbers[key] ?? 0) > mark }
+        state.withLock { state in
+            if state.last <= mark { return false }
+            return state.forgotten > mark || (state.numbers[key.digest] ?? 0) > mark
+        }
     }
 }
 
@@ -275,15 +279,15 @@ final class Invalidations: Sendable {
 /// Thread-safe.
 final class ValidationTable: Sendable {
     private typealias Waiters = [@Sendable (Bool) -> Void]
-    private let waiters = Mutex<[CacheKey: Waiters]>([:])
+    private let waiters = Mutex<[VariantKey: Waiters]>([:])
 
     /// The role of the run that validates. When this object is released, the waiting runs continue.
     final class Lead: Sendable {
         private let table: ValidationTable
-        private let key: CacheKey
+        private let key: VariantKey
         private let isOver = Atomic<Bool>(false)
 
-        fileprivate init(_ table: ValidationTable, _ key: CacheKey) { (self.table, self.key) = (table, key) }
+        fileprivate init(_ table: ValidationTable, _ key: VariantKey) { (self.table, self.key) = (table, key) }
 
         deinit { end() }
 
@@ -296,7 +300,7 @@ final class ValidationTable: Sendable {
     }
 
     /// Becomes the run that validates; `nil` if another run does so already.
-    func lead(_ key: CacheKey) -> Lead? {
+    func lead(_ key: VariantKey) -> Lead? {
         let isFirst = waiters.withLock { waiters in
             if waiters[key] != nil { return false }
             waiters[key] = []
@@ -305,8 +309,10 @@ final class ValidationTable: Sendable {
         return isFirst ? Lead(self, key) : nil
     }
 
+    func isUnderWay(_ key: VariantKey) -> Bool { waiters.withLock { $0[key] != nil } }
+
     /// Calls `done` once, when the validation in progress has ended, or immediately if there is none.
-    func wait(_ key: CacheKey, _ done: @escaping @Sendable (Bool) -> Void) {
+    func wait(_ key: VariantKey, _ done: @escaping @Sendable (Bool) -> Void) {
         let isOver = waiters.withLock { waiters in
             if waiters[key] == nil { return true }
             waiters[key]?.append(done)

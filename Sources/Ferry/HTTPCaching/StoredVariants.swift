@@ -141,6 +141,20 @@ final class StoredVariant: Sendable {
             try? TransferResult(id: 1, head: head, body: body ?? UnsafeRawBufferPointer(start: nil, count: 0))
         }
     }
+
+    /// Whether the disk must be updated. If only dates have changed, the entry on disk just becomes stale earlier, and
+    /// writing would cost as much as fetching.
+    func isWorthWriting(as new: StoredVariant, by fields: [Headers.Field]) -> Bool {
+        if new.variance != variance || new.freshUntil < freshUntil { return true }
+        // An entry that is rarely validated costs little to write, and is useful for other processes and after a
+        // restart.
+        if new.times.response - times.response > 60 * Freshness.second { return true }
+        let headers = headers
+        return fields.contains { field in
+            if equalNames(field.name, "Date") || equalNames(field.name, "Expires") { return false }
+            return headers[field.name] != new.headers[field.name]
+        }
+    }
 }
 
 /// The stored responses of one URL for one user, newest first (RFC 9111, 4.1). Sendable because its superclass is.

@@ -61,8 +61,10 @@ enum ValidationRules {
         var fields: [Headers.Field] = []
         var tags: [EntityTag] = []
         var count = 0
-        for validators in (selected.map { [$0] } ?? []) + all {
+        for (index, validators) in ((selected.map { [$0] } ?? []) + all).enumerated() {
             guard let tag = validators.tag, !tags.contains(tag) else { continue }
+            // A weak tag may be that of several variants, such as those in other languages.
+            if tag.isWeak && !(index == 0 && selected != nil) { continue }
             // Servers refuse requests with very long fields.
             if count + tag.text.utf8.count > mostTagBytes && !tags.isEmpty { continue }
             count += tag.text.utf8.count
@@ -83,14 +85,19 @@ enum ValidationRules {
     private static let mostTagBytes = 4096
 
     /// The stored responses that a 304 confirms (RFC 9111, 4.3.4), as indices into `stored`, which is ordered from
-    /// newest to oldest. `selected` is the one that the request was made for.
-    static func freshened(by response: Validators, selected: Int?, _ stored: [Validators]) -> [Int] {
+    /// newest to oldest. `selected` is the one that the request was made for. `chosen` is the one that serves requests
+    /// like this, also if the request has conditions of its own.
+    static func freshened(
+        by response: Validators, selected: Int?, chosen: Int?, _ stored: [Validators]
+    ) -> [Int] {
         if let tag = response.tag {
             if !tag.isWeak {
                 let same = stored.indices.filter { stored[$0].tag.map(tag.stronglyMatches) ?? false }
                 if !same.isEmpty { return same }
             }
-            return stored.indices.first { stored[$0].tag.map(tag.weaklyMatches) ?? false }.map { [$0] } ?? []
+            // Only a strong tag confirms responses to other requests.
+            if let chosen, let own = stored[chosen].tag, tag.weaklyMatches(own) { return [chosen] }
+            return []
         }
         if let date = response.lastModified {
             let same = stored.indices.filter { stored[$0].lastModified == date }

@@ -137,6 +137,9 @@ package enum SecretBodies {
     static func masked(_ body: [UInt8], type: String, declared: [String]) -> [UInt8]? {
         if body.isEmpty { return body }
         return switch BodyFormat(type: type) {
+        case .form where Self.has(tooMany: [UInt8(ascii: "&"), UInt8(ascii: ";")], Self.mostArguments, in: body): nil
+        case .lines where Self.has(tooMany: Self.lineEnds, Self.mostLines, in: body): nil
+        case .events where Self.has(tooMany: Self.lineEnds, Self.mostLines, in: body): nil
         case .form: maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
         case .json: maskedJSON(body, declared)
         case .lines: maskedLines(body, declared)
@@ -145,6 +148,14 @@ package enum SecretBodies {
         case .message: nil
         case .other: body
         }
+    }
+
+    /// Beyond them a body is not recorded, because the event loop's thread would be busy with it for seconds.
+    private static let (mostArguments, mostLines) = (10_000, 50_000)
+    private static let lineEnds: [UInt8] = [0x0A, 0x0D]
+
+    private static func has(tooMany separators: [UInt8], _ most: Int, in body: [UInt8]) -> Bool {
+        body.count > most && body.reduce(into: 0) { if separators.contains($1) { $0 += 1 } } > most
     }
 
     /// Whether bodies of this type may have members to be masked.

@@ -198,10 +198,10 @@ struct CacheStage: Sendable {
 
     /// Refreshes an entry in a run of its own, unless such a run is already active.
     private func revalidate<R: Request>(_ request: R, _ plan: CachePlan) {
-        guard let cache = core.cache, cache.beginsRevalidating(plan.key) else { return }
+        let target = VariantKey(key: plan.key)
+        guard let cache = core.cache, cache.beginsRevalidating(target) else { return }
         RequestRun<R>.start(
-            request, on: core.processingQueue, .closure { _ in cache.endRevalidating(plan.key) }, mode: .reload,
-            by: core)
+            request, on: core.processingQueue, .closure { _ in cache.endRevalidating(target) }, mode: .reload, by: core)
     }
 
     // MARK: After the network

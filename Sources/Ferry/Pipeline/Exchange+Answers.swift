@@ -54,10 +54,27 @@ extension Exchange {
     mutating func openFiles(of request: OutgoingRequest) async throws(RequestError) {
         let bodies = request.body?.files ?? []
         if bodies.isEmpty { return }
-        // Adapters may write the same file again for each attempt.
-        let open = hasAlteredBody ? BodyFiles() : files ?? BodyFiles()
-        files = open
-        try await open.open(bodies, for: control, url: url, until: deadline)
+        let own = ownFiles ?? BodyFiles()
+        guard hasAlteredBody else {
+            files = own
+            return try await own.open(bodies, for: control, url: url, until: deadline)
+        }
+        if adaptedFiles == nil {
+            // The run's own files are the same in every attempt. Others may have been written for this one.
+            let paths = try call.read().bodyFiles.map { Array($0.path.utf8) }
+            let shared = bodies.filter { paths.contains(Array($0.path.utf8)) }
+            try await own.open(shared, for: control, url: url, until: deadline)
+            adaptedFiles = BodyFiles(sharing: own)
+        }
+        files = adaptedFiles
+        try await adaptedFiles?.open(bodies, for: control, url: url, until: deadline)
+    }
+
+    func origin(isFromCache: Bool = false) -> ResponseOrigin {
+        ResponseOrigin(
+            url: url, redirects: redirects.history, earlier: earlier, isIntercepted: isIntercepted,
+            isFromCache: isFromCache, cache: trace, hasUnknownCredentials: hasUnknownCredentials,
+            added: added.map(\.name), start: start, validation: validation)
     }
 
     /// Calls code of the application.
@@ -121,7 +138,7 @@ extension Exchange {
         added += leg?.headers.filter { !asked.headers.contains($0) } ?? []
         if let leg, leg.changes != asked.changes {
             try checkBody(of: leg)
-            hasAlteredBody = true
+            (hasAlteredBody, adaptedFiles) = (true, nil)
         }
         return .goOn
     }

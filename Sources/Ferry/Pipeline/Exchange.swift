@@ -12,7 +12,7 @@ struct Exchange {
     let control: RunControl
     /// `nil` if the body is collected.
     let carrier: (any BodyCarrier)?
-    private let start: ContinuousClock.Instant
+    let start: ContinuousClock.Instant
     let deadline: ContinuousClock.Instant?
     var redirects: RedirectMachine
     var retries: RetryMachine
@@ -31,8 +31,12 @@ struct Exchange {
     /// a cookie, a secret field of an adapter, or another change by an adapter. It stays set until the end of the run:
     /// a redirect drops the credentials, but its target may still respond to the user who sent them.
     var hasUnknownCredentials = false
-    /// The files that the body is read from, open for all attempts.
+    /// The files that the current body is read from.
     var files: BodyFiles?
+    /// The files of the request's own body, open for all attempts.
+    let ownFiles: BodyFiles?
+    /// The files of the body that adapters have set, open until they run again.
+    var adaptedFiles: BodyFiles?
     /// Adapters have set the body, which is then also meant for the first server only.
     var hasAlteredBody = false
     var earlier = EarlierAttempts()
@@ -83,7 +87,8 @@ struct Exchange {
         redirects = RedirectMachine(call.redirectPolicy)
         retries = RetryMachine(call.retryPolicy)
         url = call.url
-        files = (try? call.snapshot?.get())?.files
+        ownFiles = (try? call.snapshot?.get())?.files
+        files = ownFiles
         credential = call.digest.map { Granted(credential: $0, schemes: .digest) }
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
@@ -215,21 +220,21 @@ struct Exchange {
             if let answer { return try intercepted(answer) }
         }
         try await openFiles(of: leg)
-        var built = try call.build(leg, reading: files, by: core.builder)
+        var built = try call.build(leg, hasOwnBody: !hasAlteredBody, reading: files, by: core.builder)
         built.meter = call.meter
         authorize(&built.transfer)
         // One response of this run may fill the jar, and the next may empty it.
         if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
         var stage = cacheStage(for: built)
         if carrier == nil, stage != nil, let answer = try await look(&stage, &built) { return answer }
-        beginSpan(&built)
-        built.inform(call.watch)
-        call.watch?.sends(built)
         if let remaining {
             // After the deadline it is not sent at all, whatever the delay was.
             if remaining <= .zero { throw .deadlinePassed(url: url) }
             built.transfer.timeouts.deadline = milliseconds(remaining)
         }
+        beginSpan(&built)
+        built.inform(call.watch)
+        call.watch?.sends(built)
         if !hasPaid && !retries.isOff { core.payForRetries(url) }
         hasPaid = true
         if let carrier {
@@ -275,15 +280,10 @@ struct Exchange {
             found.append(HTTPCacheKey.Secret(name: "", value: "\(credentials.user)\0\(credentials.password)"))
         }
         for secret in found where !secrets.contains(secret) { secrets.append(secret) }
-        let body: Bool =
-            switch built.transfer.body {
-            case .none: false
-            case .bytes, .data, .pull: true
-            }
         return HTTPCacheStage(
             core, cache, plan,
             HTTPCacheStage.Sent(
-                method: built.transfer.method, url: url, fields: fields, hasBody: body,
+                method: built.transfer.method, url: url, fields: fields, hasBody: !built.transfer.body.isNone,
                 key: HTTPCacheKey(cache.httpPrefix, plan.terms, secrets), added: added.map(\.name),
                 hadCookies: hadCookies, isRepeatable: !hasSentUnsafe, isRetry: isRetry),
             of: call.request)
@@ -294,7 +294,11 @@ struct Exchange {
         _ stage: inout HTTPCacheStage?, _ built: inout BuiltRequest
     ) async throws(RequestError) -> Answer? {
         guard let way = await stage?.look(validates: !asksNoValidation, control, until: deadline) else {
-            throw control.overdue(url: url)
+            // The deadline has passed while another run was validating.
+            guard control.end == nil, let (result, found) = stage?.standIn else { throw control.overdue(url: url) }
+            core.cache?.counters.hit(fromMemory: true, isStale: true)
+            (isIntercepted, trace) = (true, found)
+            return .arrived(result, origin(isFromCache: true))
         }
         switch way {
         case .answer(let result, let found):
@@ -316,7 +320,7 @@ struct Exchange {
             let outgoing = try call.read().outgoing
             (leg, url) = (outgoing, try core.builder.checked(outgoing.url))
             if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
-            stage = cacheStage(for: try call.build(outgoing, reading: files, by: core.builder))
+            stage = cacheStage(for: try call.build(outgoing, hasOwnBody: true, reading: files, by: core.builder))
         } catch { return .refused(error) }
         stage?.take(over: validation)
         standIn = stage?.standIn
@@ -338,6 +342,7 @@ struct Exchange {
         case .again?:
             asksNoValidation = true
             hasLeft = false
+            call.watch?.received(result)
             leave(result)
             return .unsent
         case nil: return answer
@@ -362,7 +367,7 @@ struct Exchange {
         }
         try checkBody(of: outgoing)
         added = outgoing.headers.filter { !bare.headers.contains($0) }
-        hasAlteredBody = outgoing.changes != bare.changes
+        (hasAlteredBody, adaptedFiles) = (outgoing.changes != bare.changes, nil)
         if outgoing.url != bare.url || outgoing.method != bare.method || hasAlteredBody || hasSecrets(added) {
             hasUnknownCredentials = true
         }
@@ -383,13 +388,6 @@ struct Exchange {
 
     /// The time until the deadline; `nil` if there is none.
     var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }
-
-    func origin(isFromCache: Bool = false) -> ResponseOrigin {
-        ResponseOrigin(
-            url: url, redirects: redirects.history, earlier: earlier, isIntercepted: isIntercepted,
-            isFromCache: isFromCache, cache: trace, hasUnknownCredentials: hasUnknownCredentials,
-            added: added.map(\.name), start: start, validation: validation)
-    }
 
     private func hasSecrets(_ fields: [Headers.Field]) -> Bool {
         // Including those of the configuration.

@@ -25,6 +25,10 @@ extension HTTPCacheStage {
             standIn?.trace.more = stands
             return .deliver(result, trace(status), validation: nil)
         }
+        // A reload has not looked, but other variants of the URL stay.
+        if stored == nil, plan.mode.way == .reload, !isUnknown, isAnswerableMethod {
+            _ = await find(control, until: deadline)
+        }
         if sent.method == "HEAD" { updateByHead(result, response, now) }
         let directives = ResponseDirectives(response)
         let lifetime = Freshness.lifetime(
@@ -34,8 +38,6 @@ extension HTTPCacheStage {
             if lease != nil { cache.unshared.note(key) }
             status.detail = refusal.rawValue
             if makesOutdated(result.status) {
-                // A reload has not looked.
-                if stored == nil, plan.mode.way == .reload, !isUnknown { _ = await find(control, until: deadline) }
                 removeSelected(now)
             }
             return .deliver(result, trace(status), validation: nil)
@@ -193,7 +195,8 @@ extension HTTPCacheStage {
         guard let stored else { return .deliver(result, trace(status), validation: nil) }
         let validators = Validators(response)
         let known = stored.all.map(\.validators)
-        var which = ValidationRules.freshened(by: validators, selected: isOfCaller ? nil : selected, known)
+        var which = ValidationRules.freshened(
+            by: validators, selected: isOfCaller ? nil : selected, chosen: selected, known)
         if isOfCaller && !validators.isAny { which = [] }
         // A response to HEAD has no body that could answer a GET.
         if !isHead { which.removeAll { stored.all[$0].isHead } }
@@ -382,19 +385,5 @@ extension StoredVariant {
         return StoredVariant(
             made, times, isHead: isHead, isDecoded: isDecoded, varying: names,
             variance: variance, isShared: isShared)
-    }
-
-    /// Whether the disk must be updated. If only dates have changed, the entry on disk just becomes stale earlier, and
-    /// writing would cost as much as fetching.
-    func isWorthWriting(as new: StoredVariant, by fields: [Headers.Field]) -> Bool {
-        if new.variance != variance || new.freshUntil < freshUntil { return true }
-        // An entry that is rarely validated costs little to write, and is useful for other processes and after a
-        // restart.
-        if new.times.response - times.response > 60 * Freshness.second { return true }
-        let headers = headers
-        return fields.contains { field in
-            if equalNames(field.name, "Date") || equalNames(field.name, "Expires") { return false }
-            return headers[field.name] != new.headers[field.name]
-        }
     }
 }

@@ -132,42 +132,43 @@ struct HTTPCacheStage: Sendable {
                 }
                 return missed(validates: validates)
             }
-            let facts = ReuseRules.Stored(
+            var facts = ReuseRules.Stored(
                 age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives,
                 hasValidator: variant.validators.isAny)
+            var allowance = allowance
+            if !mayRefresh { (allowance.staleWhileRevalidate, facts.directives.staleWhileRevalidate) = (0, 0) }
             var verdict = ReuseRules.verdict(on: facts, directives, allowance, isShared: plan.terms.isShared)
             // Only the server can evaluate these conditions.
             let needsServer =
                 plan.mode.way == .revalidate || (sent.isRetry && variant.result.status >= 400)
                 || ValidationRules.conditionsOfServer.contains { sent.fields.contains($0) }
             if needsServer { verdict = .validate(standsIn: false) }
-            if verdict == .serveWhileRevalidating && !(plan.mode.asksNetwork && sent.isRepeatable) {
-                verdict = .validate(standsIn: false)
-            }
             switch verdict {
             case .serve, .serveStale, .serveWhileRevalidating:
                 guard let served = served(variant, at: now) else { return missed(.partial, validates: validates) }
                 cache.counters.hit(fromMemory: isInMemory, isStale: verdict != .serve)
                 if let stored { cache.used(stored, under: key, now: now) }
-                if verdict == .serveWhileRevalidating { revalidate(request) }
+                if verdict == .serveWhileRevalidating { revalidate(request, of: variant) }
                 return .answer(served, trace(of: variant, at: now, isStale: verdict != .serve))
             case .validate(let standsIn):
                 if standsIn, let served = served(variant, at: now) {
                     standIn = (served, trace(of: variant, at: now, isStale: true))
                 }
-                if let lead = cache.validations.lead(key) {
+                let target = VariantKey(key: key, variance: variant.variance)
+                // The response to a request with its own conditions may be of no use to others.
+                if !hasOwnConditions, let lead = cache.validations.lead(target) {
                     // Another run has validated it since the lookup.
                     if mayRepeat, let current = cache.recallEntry(key), current !== stored {
                         mayRepeat = false
                         continue
                     }
                     self.lead = lead
-                } else if mayWait, !needsServer,
+                } else if mayWait, !needsServer, cache.validations.isUnderWay(target),
                     facts.servesOthersOnceValidated(directives, allowance, isShared: plan.terms.isShared)
                 {
                     // Another run is validating it: the result may serve this one, too (RFC 9111, 4).
                     mayWait = false
-                    let isOver = await control.wait(until: deadline) { cache.validations.wait(key, $0) }
+                    let isOver = await control.wait(until: deadline) { cache.validations.wait(target, $0) }
                     guard isOver != nil else { return nil }
                     isCollapsed = true
                     continue
@@ -177,6 +178,9 @@ struct HTTPCacheStage: Sendable {
             }
         }
     }
+
+    /// Whether a run in the background may refresh a stale response. A part that the server sends is not stored.
+    private var mayRefresh: Bool { plan.mode.asksNetwork && sent.isRepeatable && !sent.fields.contains("Range") }
 
     private var allowance: ReuseRules.Allowance {
         ReuseRules.Allowance(
@@ -230,8 +234,7 @@ struct HTTPCacheStage: Sendable {
     /// The conditions of a validation (RFC 9111, 4.3.1). None if the request has its own, because its caller wants to
     /// see the response to them.
     private mutating func conditions() -> [Headers.Field] {
-        let names = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"]
-        guard let stored, !names.contains(where: { sent.fields.contains($0) }) else { return [] }
+        guard let stored, !hasOwnConditions else { return [] }
         // A stored response to HEAD cannot serve a GET.
         let usable = stored.all.indices.filter { isHead || !stored.all[$0].isHead }
         let fields = ValidationRules.conditions(
@@ -239,6 +242,11 @@ struct HTTPCacheStage: Sendable {
             all: usable.map { stored.all[$0].validators })
         asksValidation = !fields.isEmpty
         return fields
+    }
+
+    private var hasOwnConditions: Bool {
+        let names = ["If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range"]
+        return names.contains { sent.fields.contains($0) }
     }
 
     // MARK: Serving
@@ -290,10 +298,11 @@ struct HTTPCacheStage: Sendable {
     }
 
     /// Refreshes a response that was served stale, in a separate run, unless such a run is already active.
-    private func revalidate<R: Request>(_ request: R) {
-        guard cache.beginsRevalidating(key) else { return }
+    private func revalidate<R: Request>(_ request: R, of variant: StoredVariant) {
+        let target = VariantKey(key: key, variance: variant.variance)
+        guard cache.beginsRevalidating(target) else { return }
         RequestRun<R>.start(
-            request, on: core.processingQueue, .closure { [cache, key] _ in cache.endRevalidating(key) },
+            request, on: core.processingQueue, .closure { [cache] _ in cache.endRevalidating(target) },
             mode: .revalidate, by: core)
     }
 

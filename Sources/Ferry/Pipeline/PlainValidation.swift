@@ -56,7 +56,7 @@ final class PlainValidation: Sendable {
         guard case .validate(let standsIn) = verdict, !directives.noStore, !directives.onlyIfCached else { return nil }
         conditions = stored.conditions(selecting: index)
         if conditions.bytes.isEmpty { return nil }
-        lead = cache.validations.lead(key)
+        lead = cache.validations.lead(VariantKey(key: key, variance: variant.variance))
         if facts.servesOthersOnceValidated(directives, allowance, isShared: isShared) {
             // Another run is validating it, and an exchange can wait for that run. A plain transfer cannot.
             if lead == nil { return nil }
@@ -84,6 +84,7 @@ final class PlainValidation: Sendable {
         }
         built.transfer.headers.append(conditions)
         built.beginSpan(of: watch)
+        built.inform(watch)
         core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
         return run
     }
@@ -151,7 +152,7 @@ final class PlainValidation: Sendable {
 
     private func speaksOfSelected(_ response: TransferResult) -> Bool {
         let which = ValidationRules.freshened(
-            by: Validators(Headers(response)), selected: selected, stored.all.map(\.validators))
+            by: Validators(Headers(response)), selected: selected, chosen: selected, stored.all.map(\.validators))
         return which == [selected]
     }
 }

@@ -338,17 +338,17 @@ struct LeasePause {
 /// The keys of responses that could not be stored, so that nobody waits for them. It forgets all of them when it is
 /// full.
 final class UnsharedKeys: Sendable {
-    private let keys = Mutex(Set<CacheKey>())
+    private let keys = Mutex(Set<CacheDigest>())
     private static let most = 4096
 
-    func contains(_ key: CacheKey) -> Bool { keys.withLock { $0.contains(key) } }
+    func contains(_ key: CacheKey) -> Bool { keys.withLock { $0.contains(key.digest) } }
 
     func note(_ key: CacheKey) {
         keys.withLock { keys in
             if keys.count >= Self.most { keys.removeAll() }
-            keys.insert(key)
+            keys.insert(key.digest)
         }
     }
 
-    func remove(_ key: CacheKey) { keys.withLock { _ = $0.remove(key) } }
+    func remove(_ key: CacheKey) { keys.withLock { _ = $0.remove(key.digest) } }
 }

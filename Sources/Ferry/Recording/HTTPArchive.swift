@@ -332,11 +332,16 @@ package enum BodyFormat: Equatable {
         }
     }
 
-    /// The parts of a multipart body (RFC 2046, 5.1.1); `nil` if it is malformed, or has text outside of its parts.
+    /// Beyond this number the parts of a body are not read.
+    private static let mostParts = 1000
+
+    /// The parts of a multipart body (RFC 2046, 5.1.1); `nil` if it is malformed, has too many parts, or has text
+    /// outside of its parts.
     package static func parts(of body: [UInt8], between boundary: String) -> [Part]? {
         let pieces = ([0x0D, 0x0A] + body).split(
-            separator: Array("\r\n--\(boundary)".utf8), omittingEmptySubsequences: false)
-        guard !boundary.isEmpty, pieces.count > 1, let first = pieces.first, let last = pieces.last,
+            separator: Array("\r\n--\(boundary)".utf8), maxSplits: mostParts + 1, omittingEmptySubsequences: false)
+        guard !boundary.isEmpty, pieces.count > 1, pieces.count <= mostParts + 1, let first = pieces.first,
+            let last = pieces.last,
             first.allSatisfy({ $0 <= 0x20 }), last.starts(with: "--".utf8),
             last.dropFirst(2).allSatisfy({ $0 <= 0x20 })
         else { return nil }

@@ -1,5 +1,6 @@
 import FerryTransport
 import FoundationEssentials
+import Glibc
 import Synchronization
 
 /// Records the exchanges of an agent as an ``HTTPArchive``, for tools that read HAR, or to replay them in tests.
@@ -12,8 +13,9 @@ import Synchronization
 /// are declared sensitive, here or for redirects, or whose name suggests it (`Authorization`, `Cookie`, `X-Api-Key`,
 /// `access_token`, …); and members of JSON bodies, lines of JSON, events with JSON, forms, and parts of multipart
 /// bodies (`password`, `client_secret`, `access_token`, …). Such a body is not recorded if it is invalid, cut off or
-/// still compressed; an HTTP message (`application/http`) is never recorded. Other bodies are recorded as they are. The
-/// recording is kept in memory, up to ``maxEntries`` and ``maxTotalBytes``.
+/// still compressed, or has more than 10,000 arguments, 1,000 parts or 50,000 lines; an HTTP message
+/// (`application/http`) is never recorded. Other bodies are recorded as they are. The recording is kept in memory, up
+/// to ``maxEntries`` and ``maxTotalBytes``.
 public final class Recorder: Sendable {
     /// The maximum number of exchanges; later ones are not recorded. The default is 10,000.
     public let maxEntries: Int
@@ -354,16 +356,27 @@ final class RecordingTransport: Transporting, TransferReceiver {
 
     func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill {
         let fill = receiver?.transfer(id, fill: space) ?? .failed
+        if case .piece(let piece) = fill { record(piece, of: id) }
         state.withLock { state in
             switch fill {
             case .bytes(let count):
                 let bytes = UnsafeRawBufferPointer(rebasing: space[..<count])
                 state.exchanges[id]?.appendSent(bytes, limit: recorder.maxBodyBytes)
-            case .piece: state.exchanges[id]?.body = nil
             case .end: state.exchanges[id]?.endSent()
-            case .later, .failed: break
+            case .piece, .later, .failed: break
             }
         }
         return fill
+    }
+
+    /// Reads what the system will send. It is in the page cache, so the event loop does not wait for it.
+    private func record(_ piece: TransferPiece, of id: TransferID) {
+        guard state.withLock({ $0.exchanges[id]?.body != nil }) else { return }
+        let bytes = [UInt8](unsafeUninitializedCapacity: Int(piece.length)) { space, count in
+            count = max(0, pread(piece.descriptor, space.baseAddress, space.count, off_t(piece.offset)))
+        }
+        bytes.withUnsafeBytes { bytes in
+            state.withLock { $0.exchanges[id]?.appendSent(bytes, limit: recorder.maxBodyBytes) }
+        }
     }
 }

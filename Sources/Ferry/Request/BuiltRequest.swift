@@ -72,6 +72,8 @@ struct BuiltRequest: ~Copyable, Sendable {
     var files: BodyFiles?
     /// How its body is compressed, or will be as it is read.
     var coding: RequestBody.Coding?
+    /// The `Content-Length` field of a body that is not open yet, to be compared when it is.
+    var announcedLength: String?
     /// Whether the request itself says that it may be sent twice, whatever its header fields say.
     var isIdempotent = true
     /// Whether the request's own header fields set the content type.
@@ -89,6 +91,34 @@ struct BuiltRequest: ~Copyable, Sendable {
         informed = watch
         transfer.reportsInformational = true
     }
+
+    // MARK: Content-Length
+
+    /// The length on the wire is that of the body. The same length set by the caller is left out; another one is
+    /// refused, once the body is open.
+    func checkLength(_ value: String) throws(RequestError) {
+        if isDeferred { return }
+        guard let length = transfer.body.length, UInt64(value) == length else {
+            throw RequestError(
+                preparing: .invalidRequest(.framing), message: "Content-Length does not match the length of the body",
+                url: transfer.url)
+        }
+    }
+
+    /// The same for a body that was not open when the header fields were packed.
+    func checkLength(announcedBy snapshot: RequestSnapshot) throws(RequestError) {
+        guard let value = snapshot.announcedLength, case .pull = transfer.body else { return }
+        try checkLength(value)
+    }
+
+    mutating func noteLength(in headers: Headers) {
+        if isDeferred { announcedLength = headers["Content-Length"] }
+    }
+
+    private var isDeferred: Bool {
+        guard source == nil, case .pull = transfer.body else { return false }
+        return true
+    }
 }
 
 /// A request as read at the start of its run. All attempts of the run are made from it. Its members are read only once,
@@ -103,6 +133,7 @@ struct RequestSnapshot: Sendable {
     fileprivate let isIdempotent: Bool
     private let ownsContentType: Bool
     private let trace: TraceParent?
+    let announcedLength: String?
 
     init(_ built: borrowing BuiltRequest) {
         transfer = built.transfer
@@ -112,6 +143,7 @@ struct RequestSnapshot: Sendable {
         isIdempotent = built.isIdempotent
         ownsContentType = built.ownsContentType
         trace = built.trace
+        announcedLength = built.announcedLength
     }
 
     /// The request in the form that adapters change.
@@ -142,6 +174,7 @@ struct RequestSnapshot: Sendable {
         case .multipart(let form): try built.pull(form, of: pulled)
         case .data, .bytes, .string, .json: break
         }
+        try built.checkLength(announcedBy: self)
         return built
     }
 

@@ -104,6 +104,7 @@ final class RequestBuilder: Sendable {
             own.append("Accept", value)
         }
         built.trace = trace(of: request, own)
+        built.noteLength(in: own)
         let authorization = request.authorization
         if let digest = authorization?.digest, !own.contains("Authorization") {
             guard digest.isUsable else { throw .unusableCredential(url: joined.url) }
@@ -136,6 +137,7 @@ final class RequestBuilder: Sendable {
         built.trace = trace(of: request, complete.headers)
         built.ownsContentType = complete.headers.contains("Content-Type")
         try place(complete, credentials: joined.credentials, in: &built)
+        built.noteLength(in: complete.headers)
         return built
     }
 
@@ -332,7 +334,7 @@ final class RequestBuilder: Sendable {
         }
         for field in own {
             if equalNames(field.name, "Content-Length") {
-                try checkLength(field.value, of: built)
+                try built.checkLength(field.value)
                 continue
             }
             try block.appendChecked(field.name, field.value, url: url)
@@ -364,17 +366,6 @@ final class RequestBuilder: Sendable {
             preparing: .invalidRequest(.body),
             message: "the Content-Encoding field conflicts with the compression of the body to \(coding.name)", url: url
         )
-    }
-
-    /// The length on the wire is that of the body. The same length set by the caller is left out; another one is
-    /// refused.
-    private func checkLength(_ value: String, of built: borrowing BuiltRequest) throws(RequestError) {
-        if built.source == nil, case .pull = built.transfer.body { return }
-        guard let length = built.transfer.body.length, UInt64(value) == length else {
-            throw RequestError(
-                preparing: .invalidRequest(.framing), message: "Content-Length does not match the length of the body",
-                url: built.transfer.url)
-        }
     }
 }
 

@@ -103,9 +103,12 @@ struct Call: Sendable {
 
     /// Builds the request in the form that the transport needs. Its body may be read from files that are open already.
     func build(
-        _ outgoing: OutgoingRequest, reading files: BodyFiles?, by builder: RequestBuilder
+        _ outgoing: OutgoingRequest, hasOwnBody: Bool, reading files: BodyFiles?, by builder: RequestBuilder
     ) throws(RequestError) -> BuiltRequest {
-        var built = try builder.build(outgoing, of: try read(), by: proxy, reading: files)
+        let snapshot = try read()
+        var built = try builder.build(outgoing, of: snapshot, by: proxy, reading: files)
+        // Adapters may set another body, of another length.
+        if hasOwnBody { try built.checkLength(announcedBy: snapshot) }
         // The remaining time until the deadline is set right before sending. A shared transfer has no deadline, because
         // it must not end at that of the run that started it.
         if deadline == nil && groupDeadline == nil { built.transfer.timeouts.deadline = 0 }

@@ -26,6 +26,8 @@ final class StreamRun: Run, @unchecked Sendable {
         var received = 0
         /// The rest is not needed.
         var isAbandoned = false
+        /// The number of decoded body bytes since then.
+        var drained = 0
         var end: Piece?
         var result: TransferResult?
         var reader: UnsafeContinuation<Piece, Never>?
@@ -42,6 +44,8 @@ final class StreamRun: Run, @unchecked Sendable {
         case none
         case head(UnsafeContinuation<Answer, Never>, Answer)
         case reader(UnsafeContinuation<Piece, Never>, Piece)
+        /// A short body that nobody needs has become a long one by decoding it.
+        case tooMuch
     }
 
     private let stream = Mutex(State())
@@ -84,7 +88,10 @@ final class StreamRun: Run, @unchecked Sendable {
     override func received(chunk: UnsafeRawBufferPointer) -> TransferFlow {
         let (flow, wake) = stream.withLock { state -> (TransferFlow, Wake) in
             state.received += chunk.count
-            if state.isAbandoned { return (.proceed, .none) }
+            if state.isAbandoned {
+                state.drained += chunk.count
+                return state.drained > Self.drained ? (.pause, .tooMuch) : (.proceed, .none)
+            }
             if let reader = state.reader.take() { return (.proceed, .reader(reader, .chunk(Data(chunk)))) }
             state.buffered.append(contentsOf: chunk)
             state.isPaused = state.buffered.count >= Self.highWater
@@ -155,6 +162,7 @@ final class StreamRun: Run, @unchecked Sendable {
         case .none: break
         case .head(let waiter, let answer): waiter.resume(returning: answer)
         case .reader(let reader, let piece): reader.resume(returning: piece)
+        case .tooMuch: core.cancel(self)
         }
     }
 
@@ -241,7 +249,7 @@ final class StreamRun: Run, @unchecked Sendable {
     /// The rest is not needed. A short rest is read, to keep the connection; otherwise the connection is closed.
     ///
     /// `length` is the announced length of the whole body. `isEncoded` means that it is not the length of the delivered
-    /// body.
+    /// body: then the rest is also limited as it is decoded.
     func abandon(expecting length: Int64?, isEncoded: Bool = false) {
         let (isOver, isUnsent, wasPaused, received) = stream.withLock { state -> (Bool, Bool, Bool, Int) in
             state.isAbandoned = true

@@ -190,10 +190,10 @@ extension TLSConfiguration {
 }
 
 extension ParsedArguments {
-    /// The path of a readable file.
+    /// The path of a readable file that is not a pipe.
     fileprivate func file(_ name: String) throws(InputError) -> String? {
         guard let path = last(name) else { return nil }
-        return try InputFile.readable(path)
+        return try InputFile.reopenable(path)
     }
 }
 

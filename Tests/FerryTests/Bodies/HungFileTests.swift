@@ -125,17 +125,41 @@ import Testing
         #expect(await eventually { FileThreads.run(forFileAt: path) {} == 0 })
     }
 
+    @Test("Opening that hangs on one device, in many directories, delays no other device") func devices() async throws {
+        defer { unlink(path) }
+        let folder = try Folder()
+        let name = "/ferry-\(UUID().uuidString)"
+        let memory = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0o600)
+        defer {
+            shm_unlink(name)
+            close(memory)
+        }
+        var (here, there) = (stat(), stat())
+        #expect(stat(folder.path, &here) == 0 && stat("/dev/shm", &there) == 0)
+        try #require(here.st_dev != there.st_dev, "the folder for temporary files is in memory")
+        opens_hold()
+        for number in 0..<200 {
+            #expect(mkdir(folder.file("\(number)"), 0o700) == 0)
+            let held = folder.file("\(number)/a.held")
+            #expect(FileThreads.run(forFileAt: held) { close(open(held, O_RDONLY)) } == 0)
+        }
+        #expect(await eventually { opens_held() == 4 })
+        await withCheckedContinuation { continuation in
+            #expect(FileThreads.run(forFileAt: "/dev/shm" + name) { continuation.resume() } == 0)
+        }
+        opens_release()
+    }
+
     @Test("A device with many jobs at once does not hang") func burst() throws {
         defer { unlink(path) }
         for _ in 0..<10 {
-            // A pipe counts as a device of its own.
-            var ends: [Int32] = [0, 0]
-            try #require(pipe(&ends) == 0)
+            let file = open(path, O_RDONLY)
+            try #require(file >= 0)
             for _ in 0..<1000 {
-                #expect(FileThreads.run(for: ends[0]) {} == 0)
-                #expect(!FileThreads.hang(forFileAt: "/proc/self/fd/\(ends[0])"))
+                #expect(FileThreads.run(for: file) {} == 0)
+                #expect(!FileThreads.hang(forFileAt: path))
             }
-            for end in ends { close(end) }
+            close(file)
         }
     }
 
@@ -197,6 +221,85 @@ import Testing
             _ = await agent.result(HTTPRequest(.post, "/echo", body: .file(path)), way)
             #expect(server.requests.last?.text == "another")
         }
+    }
+
+    /// Compresses the body, or sends another file that it has written.
+    private struct Altering: RequestAdapter {
+        let other: String?
+        let runs = Tally()
+
+        func adapt(_ request: inout OutgoingRequest, of run: RunInfo) {
+            runs.add()
+            if let other {
+                try? Data("adapted \(runs.value)".utf8).write(to: URL(fileURLWithPath: other))
+                request.body = .file(other)
+            } else {
+                request.body = request.body?.compressed()
+            }
+        }
+    }
+
+    @Test("Adapters that compress the body change no file; those that write one send it", arguments: [false, true])
+    func adapted(writes: Bool) async throws {
+        let folder = try Folder()
+        let path = folder.file("a")
+        try Data("first".utf8).write(to: URL(fileURLWithPath: path))
+        try await withFlow {
+            $0.adapters = [Altering(other: writes ? folder.file("b") : nil)]
+            $0.retryPolicy = .quick {
+                $0.decide = { _ in
+                    try? Data("another".utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+                    return .retry
+                }
+            }
+        } _: { server, agent in
+            server.script(path: "/echo", uses: 1, unwanted(503))
+            server.script(path: "/moved", uses: 1, unwanted(307, "Location: /echo\r\n"))
+            for target in ["/echo", "/moved"] {
+                try Data("first".utf8).write(to: URL(fileURLWithPath: path), options: .atomic)
+                #expect(await agent.result(HTTPRequest(.post, target, body: .file(path)), .awaited).error == nil)
+            }
+            #expect(server.requests.count == 4)
+            if writes {
+                // A redirect sends the request again as adapters have made it.
+                #expect(server.requests.map(\.text) == ["adapted 1", "adapted 2", "adapted 3", "adapted 3"])
+            } else {
+                #expect(Set(server.requests.map(\.body)).count == 1)
+            }
+        }
+    }
+
+    @Test("Two files whose paths differ only in Unicode normalisation are two files") func normalised() async throws {
+        let folder = try Folder()
+        var form = Multipart()
+        for (name, path) in [("composed", "caf\u{E9}"), ("decomposed", "cafe\u{301}")] {
+            let file = folder.path + "/" + path
+            let descriptor = open(file, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+            #expect(write(descriptor, name, name.utf8.count) == name.utf8.count)
+            close(descriptor)
+            form.append(name, file: file)
+        }
+        try await withFlow { [form] server, agent in
+            try await agent.send(HTTPRequest(.post, "/echo", body: .multipart(form)))
+            let text = server.requests.last?.text ?? ""
+            #expect(text.contains("\r\n\r\ncomposed\r\n") && text.contains("\r\n\r\ndecomposed\r\n"))
+        }
+    }
+
+    @Test("A file that another program has leased is opened when it gives it back") func leased() async throws {
+        let folder = try Folder()
+        let path = folder.file("leased")
+        try Data("body".utf8).write(to: URL(fileURLWithPath: path))
+        let descriptor = open(path, O_RDONLY)
+        // fcntl(2): these are not in Swift's Glibc module. The signal is one that is ignored.
+        let (setLease, getLease, setSignal) = (Int32(1024), Int32(1025), Int32(10))
+        defer { close(descriptor) }
+        #expect(fcntl(descriptor, setSignal, SIGURG) == 0)
+        #expect(fcntl(descriptor, setLease, F_WRLCK) == 0)
+        let opening = Task.detached { try ReadableFile(path).size }
+        #expect(await eventually { fcntl(descriptor, getLease) != F_WRLCK })
+        #expect(fcntl(descriptor, setLease, F_UNLCK) == 0)
+        #expect(try await opening.value == 4)
     }
 
     @Test("A file is closed at the end of the run, even if the application keeps the handle")

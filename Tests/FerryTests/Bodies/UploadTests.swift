@@ -112,9 +112,24 @@ import Testing
         put.headers = ["Content-Length": "4"]
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
         #expect(await code { () throws(RequestError) in try await agent.send(put) } == .invalidRequest(.framing))
+        // The file of a member, and of a run with adapters, is opened later.
+        let batch = BatchRequest([put])
+        let member = await code { () throws(RequestError) in _ = try await agent.send(batch) }
+        #expect(member == .invalidRequest(.framing))
+        var adapting = NetworkConfiguration.test
+        adapting.adapters = [Unchanged()]
+        let other = NetworkAgent(configuration: adapting, stub: StubTransport(always: .response()))
+        #expect(await code { () throws(RequestError) in try await other.send(put) } == .invalidRequest(.framing))
+        put.headers = ["Content-Length": "3"]
+        #expect(await code { () throws(RequestError) in try await other.send(put) } == nil)
+        put.headers = ["Content-Length": "4"]
         put.body = .stream { Pieces(pieces: [[1]]) }
         #expect(await code { () throws(RequestError) in try await agent.send(put) } == .invalidRequest(.framing))
         #expect(openDescriptors(of: file.path).isEmpty)
+    }
+
+    private struct Unchanged: RequestAdapter {
+        func adapt(_ request: inout OutgoingRequest, of run: RunInfo) {}
     }
 
     @Test func aStreamThatIsThereOnceIsSentOnce() async throws {

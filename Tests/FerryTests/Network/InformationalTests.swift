@@ -48,6 +48,31 @@ import Testing
         }
     }
 
+    /// The second run is a single transfer that validates the response in memory.
+    @Test func aValidationReportsInformationalResponses() async throws {
+        let folder = CacheBench()
+        let watcher = Watcher()
+        try await withExchanges({
+            $0.observers = [watcher]
+            $0.cache = CacheConfiguration(directory: folder.path)
+        }) { agent, server in
+            let fields = "ETag: \"a\"\r\nCache-Control: no-cache\r\n"
+            let ok = "HTTP/1.1 200 OK\r\n\(fields)Content-Length: 2\r\n\r\nhi"
+            server.script(path: "/x", uses: 1, [.expectHead, .send(Self.hint + ok), .serve])
+            let same = "HTTP/1.1 304 Not Modified\r\n\(fields)\r\n"
+            server.script(path: "/x", [.expectHead, .send(Self.hint + same), .serve])
+            var request = Kept(cachePolicy: .http())
+            request.path = "/x"
+            for _ in 0..<3 {
+                let reply = try await agent.send(request)
+                #expect(reply.value == "hi")
+            }
+            #expect(server.requests.last?.headers["If-None-Match"] == "\"a\"")
+            #expect(watcher.byRun.count == 3)
+            for run in watcher.byRun { #expect(run == ["start", "103 </a.css>, </b.js>", "finished 200"]) }
+        }
+    }
+
     @Test func runsOfEveryKindReportInformationalResponses() async throws {
         let watcher = Watcher()
         try await withExchanges({

@@ -46,6 +46,20 @@ import Testing
         #expect(entry._error == nil)
     }
 
+    /// The system sends such a file itself.
+    @Test func aLargeFileIsRecordedLikeAnyBody() async throws {
+        let text = String(repeating: "0123456789", count: 60_000)
+        let file = try TemporaryFile(Array(text.utf8))
+        let archive = try await recorded { _, agent in
+            try await agent.send(HTTPRequest(.post, "/bytes/1", body: .file(file.path, contentType: "text/plain")))
+        }
+        #expect(archive.entries.first?.request.postData?.text == text)
+        let cut = try await recorded(Recorder(maxBodyBytes: 500_000)) { _, agent in
+            try await agent.send(HTTPRequest(.post, "/bytes/1", body: .file(file.path, contentType: "text/plain")))
+        }
+        #expect(cut.entries.first?.request.postData?.text == nil)
+    }
+
     @Test func everyAttemptAndEveryHopIsAnEntryAndSoIsAFailure() async throws {
         let archive = try await recorded(
             Recorder(), { $0.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .milliseconds(1)) }

@@ -1,4 +1,5 @@
 import FerryTesting
+import FerryTransport
 import Testing
 
 @testable import Ferry
@@ -80,5 +81,21 @@ import Testing
             try await play(what, server, agent)
             #expect(book.events == script(what))
         }
+    }
+}
+
+/// What becomes of a body that nobody needs.
+@Suite(.timeLimit(.minutes(1))) struct AbandonedStreamTests {
+    /// Some kilobytes may become gigabytes, and the event loop would decode them without a pause.
+    @Test func aShortBodyIsNotDecodedToItsEndIfThatIsLong() async {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        let run = StreamRun(TransferRequest(url: "http://h/x"), tag: nil, core: agent.core)
+        let piece = [UInt8](repeating: 0, count: 16 * 1024)
+        func receive() -> TransferFlow { piece.withUnsafeBytes { run.received(chunk: $0) } }
+        #expect(receive() == .proceed)
+        run.abandon(expecting: 9000, isEncoded: true)
+        #expect((0..<4).allSatisfy { _ in receive() == .proceed })
+        #expect(receive() == .pause)
+        await agent.shutdown()
     }
 }
