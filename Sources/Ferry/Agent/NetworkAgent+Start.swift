@@ -142,13 +142,15 @@ package protocol LoopSenderReceiver: AnyObject, Sendable {
 /// a response and the next request. For load generators.
 ///
 /// A run that needs more than one response (a redirect, a retry, a challenge) continues in a task on the same thread.
-/// The cache is not used.
+/// The cache is not used. The request is read once, and its URL and header fields are made once, as in other load
+/// generators; only a request that adapters change, or whose body is read as it is sent, is made again each time.
 ///
 /// Sendable because only the event loop's thread touches mutable state, which each method checks.
 package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
     private let core: AgentCore
     private let clock: LoopClock
     private let request: R
+    private let snapshot: RequestSnapshot?
     /// The active runs, by their index.
     private var runs: [AwaitedRun?] = []
     /// The index of the run that is being started, and its result if that arrives during the start.
@@ -160,6 +162,7 @@ package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
         core = agent.core
         self.clock = clock
         self.request = request
+        snapshot = core.builder.fixed(request, by: core)
     }
 
     /// Sets the receiver. Call it once, before the first request. The receiver is held weakly.
@@ -170,7 +173,7 @@ package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
     package func send(_ place: Int) -> Result<Response, RequestError>? {
         precondition(clock.isCurrent, "a loop's sender is used on the loop's thread")
         starting = place
-        let run = AwaitedRun.start(request, answering: AnswerReader(object: self, place: place), by: core)
+        let run = AwaitedRun.start(request, snapshot, answering: AnswerReader(object: self, place: place), by: core)
         starting = -1
         if let answer = early.take() { return result(of: run, place, answer) }
         while place >= runs.count { runs.append(nil) }
@@ -200,6 +203,17 @@ package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
 
     private func conclude(_ run: AwaitedRun, _ answer: Answer) -> Result<Response, RequestError> {
         Result { () throws(RequestError) in try run.conclude(request, answer, by: core).response }
+    }
+}
+
+extension RequestBuilder {
+    /// The request for all its runs; `nil` if they may differ, or if it is invalid.
+    fileprivate func fixed<R: Request>(_ request: R, by core: AgentCore) -> RequestSnapshot? {
+        let isMadeAnew =
+            Exchange.isNeeded(for: request, by: core) || request.idempotencyKey != nil || TraceContext.current != nil
+        if isMadeAnew { return nil }
+        let built = try? RequestSnapshot(networkRequest(request, at: servers, opensBody: false))
+        return built?.isPulled == false ? built : nil
     }
 }
 

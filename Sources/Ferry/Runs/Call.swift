@@ -170,8 +170,10 @@ extension RequestBuilder {
     /// Builds a request of a run that uses no cache.
     @inline(__always)
     func networkRequest<R: Request>(
-        _ request: R, at servers: Servers, opensBody: Bool, defersFiles: Bool = false
+        _ request: R, _ snapshot: RequestSnapshot? = nil, at servers: Servers, opensBody: Bool,
+        defersFiles: Bool = false
     ) throws(RequestError) -> BuiltRequest {
+        if let snapshot { return try snapshot.open() }
         let built = try build(request, at: servers, opensBody: opensBody, defersFiles: defersFiles)
         try checkMayUseNetwork(request, url: built.transfer.url)
         return built

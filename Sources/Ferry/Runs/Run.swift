@@ -257,10 +257,12 @@ final class AwaitedRun: Run, @unchecked Sendable {
 extension AwaitedRun {
     // Never inlined, because its variables would live in the frame of `send`, in each of the waiting tasks.
 
-    /// Starts a run of a request: reads it, notifies the observers, and submits its plain transfer.
+    /// Starts a run of a request: reads it unless it has a snapshot, notifies the observers, and submits its plain
+    /// transfer.
     @inline(never)
     static func start<R: Request>(
-        _ request: R, progress: (queue: DispatchQueue, report: UploadMeter.Report)? = nil,
+        _ request: R, _ snapshot: RequestSnapshot? = nil,
+        progress: (queue: DispatchQueue, report: UploadMeter.Report)? = nil,
         in group: GroupRun? = nil, answering reader: AnswerReader? = nil, by core: AgentCore
     ) -> AwaitedRun {
         var built: BuiltRequest
@@ -268,7 +270,7 @@ extension AwaitedRun {
         var needsExchange = Exchange.isNeeded(for: request, by: core)
         do throws(RequestError) {
             built = try core.builder.networkRequest(
-                request, at: servers, opensBody: !needsExchange, defersFiles: group != nil)
+                request, snapshot, at: servers, opensBody: !needsExchange, defersFiles: group != nil)
             // Its body has files: a member runs in a task of Ferry, which must not wait for a file system.
             if built.pulled != nil && built.source == nil { needsExchange = true }
         } catch {
@@ -286,7 +288,7 @@ extension AwaitedRun {
         let run = AwaitedRun(
             url: url, tag: request.tag,
             watch: RunWatch.begin(request, method: built.transfer.method, url: url, in: group, by: core),
-            control: control, servers: servers, snapshot: RequestSnapshot(built), reader: reader)
+            control: control, servers: servers, snapshot: snapshot ?? RequestSnapshot(built), reader: reader)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: progress.queue, progress.report) }
         if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {
             core.refuse(run, refusal)

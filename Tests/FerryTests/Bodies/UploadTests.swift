@@ -125,7 +125,7 @@ import Testing
         put.headers = ["Content-Length": "4"]
         put.body = .stream { Pieces(pieces: [[1]]) }
         #expect(await code { () throws(RequestError) in try await agent.send(put) } == .invalidRequest(.framing))
-        #expect(openDescriptors(of: file.path).isEmpty)
+        #expect(await eventually { openDescriptors(of: file.path).isEmpty })
     }
 
     private struct Unchanged: RequestAdapter {
