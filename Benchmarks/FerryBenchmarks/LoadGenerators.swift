@@ -33,7 +33,8 @@ extension ProgramRivals {
         if let rate = load.rate {
             line += ["-r", "\(rate)", "-z", "\(load.seconds)"]
         } else {
-            line += ["-c", "\(load.concurrency)", "-n", "\(load.total)"]
+            // As long as wrk, because its start takes as much CPU time as a thousand requests.
+            line += ["-c", "\(load.concurrency)", "-z", "\(seconds(load))"]
         }
         if load.isSecure { line.append("-k") }
         let end = try ChildProcess(line).finish()

@@ -59,10 +59,12 @@ struct ProgramRivals {
 
     // MARK: wrk
 
+    /// How long the load generators run, in seconds.
+    static func seconds(_ load: Load) -> Int { max(2, min(10, load.total / 50_000)) }
+
     /// It only takes a time, not a number of requests.
     private static func measureWrk(_ program: String, _ load: Load) throws -> Measurement {
-        let seconds = max(2, min(10, load.total / 50_000))
-        let line = [program, "-t1", "-c\(load.concurrency)", "-d\(seconds)s", "--latency", load.url]
+        let line = [program, "-t1", "-c\(load.concurrency)", "-d\(seconds(load))s", "--latency", load.url]
         let end = try ChildProcess(line).finish()
         guard end.code == 0, let report = WrkReport(end.output) else {
             throw BenchmarkError("wrk ended with \(end.code): \(end.output)")
