@@ -147,6 +147,9 @@ final class CompressingSource: BodySource {
         }
     }
 
+    /// Whether it has the memory of an encoder.
+    var hasEncoder: Bool { work.withLock { $0.encoder != nil } }
+
     /// Whether there is work and no worker. Then the caller must start one.
     private static func begins(_ state: inout State) -> Bool {
         if state.isWorking || state.isDone || !state.ready.isEmpty { return false }

@@ -339,8 +339,9 @@ package enum BodyFormat: Equatable {
     /// outside of its parts.
     package static func parts(of body: [UInt8], between boundary: String) -> [Part]? {
         let pieces = ([0x0D, 0x0A] + body).split(
-            separator: Array("\r\n--\(boundary)".utf8), maxSplits: mostParts + 1, omittingEmptySubsequences: false)
-        guard !boundary.isEmpty, pieces.count > 1, pieces.count <= mostParts + 1, let first = pieces.first,
+            separator: Array("\r\n--\(boundary)".utf8), maxSplits: mostParts + 2, omittingEmptySubsequences: false)
+        // Beside the parts, what comes before the first and after the last.
+        guard !boundary.isEmpty, (2...mostParts + 2).contains(pieces.count), let first = pieces.first,
             let last = pieces.last,
             first.allSatisfy({ $0 <= 0x20 }), last.starts(with: "--".utf8),
             last.dropFirst(2).allSatisfy({ $0 <= 0x20 })

@@ -176,6 +176,20 @@ import Testing
     }
 
     /// A source that never ends, and counts what it gives.
+    /// The application may keep the handle of its run.
+    @Test(arguments: codings) func aSourceThatIsClosedKeepsNoEncoder(coding: RequestBody.Coding) async {
+        let source = CompressingSource(Endless(), coding)
+        source.open {}
+        var space = [UInt8](repeating: 0, count: 10)
+        #expect(
+            await eventually {
+                if case .bytes = space.withUnsafeMutableBytes({ source.fill($0) }) { true } else { false }
+            })
+        #expect(source.hasEncoder)
+        source.close()
+        #expect(await eventually { !source.hasEncoder })
+    }
+
     private final class Endless: BodySource {
         let length: UInt64? = nil
         let given = Atomic<Int>(0)

@@ -1,6 +1,7 @@
 import FaultTable
 import Ferry
 import FerryTesting
+import Glibc
 import Testing
 
 /// What distinguishes one stored response from another.
@@ -109,6 +110,30 @@ import Testing
             #expect(try await agent.send(request).isFromCache, "\(index)")
             await agent.shutdown()
         }
+    }
+
+    /// As in `--cacert <(command)`, whose descriptor has the same number each time.
+    @Test func authoritiesFromDescriptorsAreToldApartByTheirContent() async throws {
+        let (first, second) = (try TemporaryFile([1]), try TemporaryFile([2]))
+        let descriptor = open(first.path, O_RDONLY)
+        let other = open(second.path, O_RDONLY)
+        defer {
+            close(descriptor)
+            close(other)
+        }
+        func isCached() async throws -> Bool {
+            let agent = bench.agent(counting()) {
+                $0.tls = TLSConfiguration(authorityFile: "/proc/self/fd/\(descriptor)")
+            }
+            let reply = try await agent.send(Kept(path: "https://h/x"))
+            await agent.shutdown()
+            return reply.isFromCache
+        }
+        let before = [try await isCached(), try await isCached()]
+        #expect(before == [false, true])
+        #expect(dup2(other, descriptor) == descriptor)
+        let after = [try await isCached(), try await isCached()]
+        #expect(after == [false, true])
     }
 
     @Test func bodiesTellThemApart() async throws {

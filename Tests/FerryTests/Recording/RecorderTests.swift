@@ -46,6 +46,25 @@ import Testing
         #expect(entry._error == nil)
     }
 
+    /// Masking them would hold the event loop.
+    @Test(arguments: [true, false]) func bodiesWithTooManyPiecesAreNotRecorded(isTooMany: Bool) async throws {
+        let more = isTooMany ? 1 : 0
+        let parts = (0..<1000 + more).map { "--b\r\nContent-Disposition: form-data; name=n\($0)\r\n\r\nx\r\n" }
+        let bodies = [
+            ("application/x-www-form-urlencoded", String(repeating: "a&", count: 10_000 + more)),
+            ("multipart/form-data; boundary=b", parts.joined() + "--b--\r\n"),
+            ("text/event-stream", String(repeating: "\n", count: 50_000 + more)),
+            ("application/jsonl", String(repeating: "\n", count: 50_000 + more)),
+        ]
+        let archive = try await recorded { _, agent in
+            for (type, text) in bodies {
+                let body = RequestBody.string(text, contentType: type)
+                try await agent.send(HTTPRequest(.post, "/bytes/1", body: body))
+            }
+        }
+        #expect(archive.entries.map(\.request.postData?.text) == bodies.map { isTooMany ? nil : $0.1 })
+    }
+
     /// The system sends such a file itself.
     @Test func aLargeFileIsRecordedLikeAnyBody() async throws {
         let text = String(repeating: "0123456789", count: 60_000)
