@@ -274,9 +274,15 @@ public struct LatencyHistogram: Sendable, Hashable {
         return maximum
     }
 
-    /// The number of values up to `microseconds`, which must be a power of two.
-    func count(atMost microseconds: UInt64) -> UInt64 {
-        counts[...Self.bucket(of: microseconds)].reduce(0, &+)
+    /// The numbers of values up to each of these powers of two, which ascend.
+    func counts(atMost microseconds: [UInt64]) -> [UInt64] {
+        var (next, sum) = (0, UInt64(0))
+        return microseconds.map { end in
+            let last = Self.bucket(of: end)
+            sum &+= counts[next...last].reduce(0, &+)
+            next = last + 1
+            return sum
+        }
     }
 
     /// Values up to 2^(precision + 1) have a bucket each. Above that, the upper end of a bucket belongs to it.

@@ -148,9 +148,9 @@ struct PrometheusText {
             let count = min(bound.count, histogram.count)
             line(name + "_bucket", labels + [("le", Self.seconds(bound.microseconds))], "\(count)")
         }
-        for exponent in 7...26 where histogram.cumulative.isEmpty {
-            let end = UInt64(1) << UInt64(exponent)
-            line(name + "_bucket", labels + [("le", Self.seconds(end))], "\(histogram.count(atMost: end))")
+        let powers = histogram.cumulative.isEmpty ? (7...26).map { UInt64(1) << $0 } : []
+        for (end, count) in zip(powers, histogram.counts(atMost: powers)) {
+            line(name + "_bucket", labels + [("le", Self.seconds(end))], "\(count)")
         }
         line(name + "_bucket", labels + [("le", "+Inf")], "\(histogram.count)")
         line(name + "_sum", labels, Self.seconds(UInt64(clamping: histogram.sum.microseconds)))
