@@ -254,7 +254,7 @@ private final class MemberOfType<R: Request>: MemberRequest, @unchecked Sendable
     override func isTransfer(for core: AgentCore) -> Bool { !CacheStage.applies(to: request, in: core) }
 
     override func begin(by core: AgentCore, in group: GroupRun, answering reader: AnswerReader) -> AwaitedRun {
-        AwaitedRun.start(request, in: group, answering: reader, by: core)
+        AwaitedRun.start(request, nil, in: group, answering: reader, by: core)
     }
 
     override func isSettled(_ answer: Answer, by core: AgentCore) -> Bool {

@@ -255,15 +255,23 @@ final class AwaitedRun: Run, @unchecked Sendable {
 // MARK: Life
 
 extension AwaitedRun {
-    // Never inlined, because its variables would live in the frame of `send`, in each of the waiting tasks.
+    // Never inlined, and without a snapshot among its arguments: variables and large arguments would live in the frame
+    // of `send`, in each of the waiting tasks.
 
-    /// Starts a run of a request: reads it unless it has a snapshot, notifies the observers, and submits its plain
-    /// transfer.
+    /// Starts a run of a request: reads it, notifies the observers, and submits its plain transfer.
     @inline(never)
     static func start<R: Request>(
-        _ request: R, _ snapshot: RequestSnapshot? = nil,
+        _ request: R, progress: (queue: DispatchQueue, report: UploadMeter.Report)? = nil,
+        in group: GroupRun? = nil, by core: AgentCore
+    ) -> AwaitedRun {
+        start(request, nil, progress: progress, in: group, answering: nil, by: core)
+    }
+
+    /// Does the same, but reads the request only if it has no snapshot.
+    static func start<R: Request>(
+        _ request: R, _ snapshot: RequestSnapshot?,
         progress: (queue: DispatchQueue, report: UploadMeter.Report)? = nil,
-        in group: GroupRun? = nil, answering reader: AnswerReader? = nil, by core: AgentCore
+        in group: GroupRun? = nil, answering reader: AnswerReader?, by core: AgentCore
     ) -> AwaitedRun {
         var built: BuiltRequest
         let servers = core.builder.servers
