@@ -175,7 +175,6 @@ import Testing
         }
     }
 
-    /// A source that never ends, and counts what it gives.
     /// The application may keep the handle of its run.
     @Test(arguments: codings) func aSourceThatIsClosedKeepsNoEncoder(coding: RequestBody.Coding) async {
         let source = CompressingSource(Endless(), coding)
@@ -190,6 +189,7 @@ import Testing
         #expect(await eventually { !source.hasEncoder })
     }
 
+    /// A source that never ends, and counts what it gives.
     private final class Endless: BodySource {
         let length: UInt64? = nil
         let given = Atomic<Int>(0)
