@@ -51,6 +51,24 @@ extension CoreTests {
             }
         }
 
+        /// The response is complete, and only the server's reading is missing.
+        @Test func aServerThatNoLongerReadsHasAnswered() async throws {
+            try await withCore(seesClose: false) { core, server in
+                server.script(
+                    path: "/early",
+                    [
+                        .expectHead, .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno"), .stopReading,
+                    ])
+                let request = CoreRequest("PUT", server.baseURL + "/early").with {
+                    $0.body = .bytes([UInt8](repeating: 0x61, count: 50_000_000))
+                    $0.idle = 300
+                }
+                let result = try await core.run(request)
+                #expect(result.fault == .ok && result.status == 200 && result.text == "no", "\(result.fault)")
+                #expect(result.bodySent < 50_000_000)
+            }
+        }
+
         /// The end of the connection is not that of the response, though nobody waits for the rest of the request.
         @Test(arguments: [
             "Content-Length: 9\r\n\r\nno", "Transfer-Encoding: chunked\r\n\r\n2\r\nno\r\n",

@@ -160,9 +160,9 @@ typedef struct ferry_request {
    * deadline: one that passes meanwhile takes effect up to 0.2 s later.
    * idle_ms: no byte in either direction, and no reply of the resolver; with
    * HTTP/2 the bytes of the stream count. It is suspended while the transfer is
-   * paused. One exception: if the whole response has arrived while the
-   * request's source has no bytes, it still runs, and when it passes the
-   * response is delivered. */
+   * paused, but not if the whole response has arrived and only the rest of the
+   * request is missing, because its source has no bytes or the peer does not
+   * read them: when it passes then, the response is delivered. */
   uint32_t connect_ms;
   uint32_t idle_ms;
   uint32_t total_ms;

@@ -110,9 +110,9 @@ ferry__expiry ferry__expiry_of(const ferry__clock *clock,
   if (t->phase < FERRY_PHASE_SEND &&
       passed(clock, begun, t->connect_ms, &e.at))
     return timed_out(idle_detail(t));
-  if (progress->source_paused && progress->answered &&
+  if (progress->answered && (progress->source_paused || !paused) &&
       t->state == FERRY__RUNNING) {
-    /* Its source may never resume. */
+    /* Its source may never resume, or the server never read the rest. */
     if (passed(clock, t->last_ms, t->idle_ms, &e.at))
       return (ferry__expiry){.kind = FERRY__EXPIRES_UNSENT};
   } else if (!paused) {
@@ -197,8 +197,7 @@ static uint64_t check(ferry_loop *loop, ferry__transfer *t,
   uint64_t next = t->state == FERRY__WAITING ? 0 : go_on(loop, t, fault);
   if (fault->code)
     return 0;
-  progress.answered = progress.source_paused && t->engine &&
-                      t->engine->is_answered(t);
+  progress.answered = t->engine && t->engine->is_answered(t);
   progress.sending = t->body_kind == FERRY_BODY_PULL &&
                      t->source == FERRY__SOURCE_READY &&
                      ferry__pulled(t) < t->body_length;

@@ -318,8 +318,8 @@ typedef struct ferry__progress {
 enum {
   FERRY__EXPIRES_LATER,  /* at `at`, or never */
   FERRY__EXPIRES_NOW,    /* a limit has passed: `detail` */
-  FERRY__EXPIRES_UNSENT, /* the response is complete; its source is not waited
-                          * for any longer */
+  FERRY__EXPIRES_UNSENT, /* the response is complete; the rest of the request
+                          * is not waited for any longer */
 };
 
 typedef struct ferry__expiry {
