@@ -205,6 +205,9 @@ final class ExportWorker: Sendable {
         policy.retriesNonIdempotent = true
         request.retryPolicy = policy
         request.propagatesTrace = false
+        // An export stays one, and the key of the collector goes to no other server, whatever its field is called.
+        request.redirectPolicy = .follow(
+            sensitiveHeaders: configuration.headers.map(\.name), keepsMethodOn301And302: true)
         do {
             return OTLPAnswer(try await agent.send(request).value)
         } catch {

@@ -46,6 +46,25 @@ struct OTLPExportTests {
         await exporter.shutdown()
     }
 
+    @Test("The key of the collector goes to no other server", arguments: [301, 307])
+    func redirects(status: Int) async throws {
+        let (server, other) = (try LoopbackServer(), try LoopbackServer())
+        let keys = Mutex<[String?]>([])
+        other.handle("/v1/*") { request in
+            keys.withLock { $0.append(request.method + " " + (request.headers["x-team"] ?? "no key")) }
+            return LoopbackResponse(json: "{}")
+        }
+        server.handle("POST", "/v1/*") { request in
+            LoopbackResponse(status: status, headers: ["Location": other.baseURL + request.path])
+        }
+        let exporter = exporter(server) { $0.headers = ["x-team": "canary"] }
+        try await run(exporter)
+        await exporter.flush()
+        #expect(keys.withLock { $0 } == ["POST no key"])
+        #expect(exporter.statistics.figures == statistics(exported: 2))
+        await exporter.shutdown()
+    }
+
     @Test func whatItRefusesIsDroppedAndCounted() async throws {
         let server = try collector([400])
         let exporter = exporter(server)
