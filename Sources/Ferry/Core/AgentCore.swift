@@ -136,7 +136,8 @@ final class AgentCore: TransferReceiver {
             if state.isClosed && !goesOn && !state.letsIn(run.group != nil || isRefreshing) {
                 return .failure(RequestError(TransferFailure(.shutdown), url: run.url))
             }
-            if state.table.count + state.resting >= maxRuns && !goesOn {
+            // The runs that wait for a new token have been admitted, and end only with it.
+            if state.table.count + state.resting >= maxRuns && !goesOn && !isRefreshing {
                 return .failure(.queueFull(limit: configuration.limits.queueLength, url: run.url))
             }
             if goesOn { state.resting -= 1 }

@@ -122,7 +122,8 @@ extension AgentCore {
             if state.isClosed && !state.letsIn(control.group != nil || control.isRefresh) {
                 return RequestError(TransferFailure(.shutdown), url: url)
             }
-            if state.table.count + state.resting >= maxRuns {
+            // The runs that wait for a new token have been admitted, and end only with it.
+            if state.table.count + state.resting >= maxRuns && !control.isRefresh {
                 return .queueFull(limit: configuration.limits.queueLength, url: url)
             }
             state.enter(control, self)

@@ -48,6 +48,13 @@ final class DownloadWorker: BodyCarrier {
         current.withLock { $0.take() }?.run.abandon(expecting: result.contentLength)
     }
 
+    func waits(after head: Response) {
+        guard let current = current.withLock({ $0 }) else { return }
+        let length = current.run.contentLength(head)
+        // A body that is accepted is the file.
+        if download.plan.refusal(of: head, bodyLength: length, to: current.question) != nil { current.run.shorten() }
+    }
+
     // MARK: Responses
 
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody {

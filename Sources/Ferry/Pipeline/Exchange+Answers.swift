@@ -116,7 +116,8 @@ extension Exchange {
     /// The token was refused: it is refreshed once for all waiting runs, and the request is sent again, once.
     private mutating func refused(by result: TransferResult) async throws(RequestError) -> Next? {
         guard let token, let session = core.tokens else { return nil }
-        guard session.isRefused(Response(result, url: url, origin: origin())) else {
+        let head = Response(result, url: url, origin: origin())
+        guard session.isRefused(head) else {
             if (200..<300).contains(result.status), !isIntercepted {
                 session.accepted(generation: token, after: refusal?.refresh)
                 // A later refusal is a new case: the token was accepted, and has expired since.
@@ -125,6 +126,7 @@ extension Exchange {
             return nil
         }
         let asked = try asked()
+        if asked.body?.isReplayable ?? true { carrier?.waits(after: head) }
         let next = try await session.refused(
             url, generation: token, wasReplayed: refusal != nil, isReplayable: asked.body?.isReplayable ?? true,
             for: control, until: deadline)
@@ -223,6 +225,7 @@ extension Exchange {
         let schemes = challenger == .proxy && challenge.offers.isEmpty ? .all : challenge.schemes
         if schemes.isEmpty { return nil }
         let info = call.info
+        if result.succeeded { carrier?.waits(after: Response(result, url: url, origin: origin())) }
         guard let found = try await ask({ try await provider.credential(for: challenge, of: info) }) else { return nil }
         guard found.isUsable else { throw .unusableCredential(url: url) }
         leave(result)

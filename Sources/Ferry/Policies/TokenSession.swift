@@ -49,7 +49,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         /// The waiting runs by number. A run like a segmented download may wait several times at once.
         var waiting: [UInt64: OneShot<Outcome>] = [:]
         fileprivate var numbers: UInt64 = 0
-        var refresh: Task<Void, Never>?
+        var refresh: (number: UInt64, task: Task<Void, Never>)?
     }
 
     /// What happens to a run that waited.
@@ -154,7 +154,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
             (state.release(state.machine.shutDown(), nil), state.refresh.take())
         }
         for (turn, outcome) in released { turn.finish(outcome) }
-        task?.cancel()
+        task?.task.cancel()
     }
 
     private func applied(_ token: A.Token, to request: OutgoingRequest) -> OutgoingRequest {
@@ -196,9 +196,9 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
                 }
             }
         }
-        // The task may already have ended. Then cancelling it has no effect.
+        // The task may already have ended. Then cancelling it has no effect, and another may have begun.
         let isShutDown = state.withLock { state in
-            state.refresh = task
+            if number > state.refresh?.number ?? 0 { state.refresh = (number, task) }
             return state.machine.isShutDown
         }
         if isShutDown { task.cancel() }

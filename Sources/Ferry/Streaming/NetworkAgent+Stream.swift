@@ -106,12 +106,16 @@ protocol BodyCarrier: AnyObject, Sendable {
     /// The run continues, and does not need this body.
     func goOn(from result: TransferResult)
 
+    /// The response was refused. While the run waits for a token or a credential, it must not hold its transfer.
+    func waits(after head: Response)
+
     /// The head is that of the last response: does what is necessary before it is delivered.
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody
 }
 
 extension BodyCarrier {
     var writerBody: WriterBody? { nil }
+    func waits(after head: Response) {}
 }
 
 /// What happened to a body.

@@ -24,6 +24,8 @@ final class StreamRun: Run, @unchecked Sendable {
         var isPaused = false
         /// The number of decoded body bytes so far.
         var received = 0
+        /// Only the first bytes are needed, and only if nothing better comes.
+        var isShortened = false
         /// The rest is not needed.
         var isAbandoned = false
         /// The number of decoded body bytes since then.
@@ -44,7 +46,7 @@ final class StreamRun: Run, @unchecked Sendable {
         case none
         case head(UnsafeContinuation<Answer, Never>, Answer)
         case reader(UnsafeContinuation<Piece, Never>, Piece)
-        /// A short body that nobody needs has become a long one by decoding it.
+        /// There is more of the body than is needed.
         case tooMuch
     }
 
@@ -94,6 +96,10 @@ final class StreamRun: Run, @unchecked Sendable {
             }
             if let reader = state.reader.take() { return (.proceed, .reader(reader, .chunk(Data(chunk)))) }
             state.buffered.append(contentsOf: chunk)
+            if state.isShortened && state.buffered.count >= RequestError.RejectedResponse.most {
+                state.end = .end
+                return (.pause, .tooMuch)
+            }
             state.isPaused = state.buffered.count >= Self.highWater
             return (state.isPaused ? .pause : .proceed, .none)
         }
@@ -244,6 +250,27 @@ final class StreamRun: Run, @unchecked Sendable {
         }
         if resumes { core.transport.resume(id) }
         if let piece { continuation.resume(returning: piece) }
+    }
+
+    /// The response was refused, and is needed only if no other follows: reads what an error shows of its body, and
+    /// ends the transfer. What comes first, such as a new token, may need its place among the active transfers.
+    func shorten() {
+        let resumes = stream.withLock { state in
+            state.isShortened = true
+            defer { state.isPaused = false }
+            return state.isPaused && state.answer == nil
+        }
+        if resumes { core.transport.resume(id) }
+        core.timerQueue.asyncAfter(deadline: .now() + .seconds(Self.drainTime)) { [weak self] in
+            guard let self else { return }
+            let wake = stream.withLock { state -> Wake in
+                guard state.end == nil else { return .none }
+                state.end = .end
+                return state.reader.take().map { .reader($0, .end) } ?? .none
+            }
+            act(wake)
+            core.cancel(self)
+        }
     }
 
     /// The rest is not needed. A short rest is read, to keep the connection; otherwise the connection is closed.
