@@ -15,7 +15,7 @@ public protocol CacheStorage: AnyObject, Sendable {
     func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void)
 
     /// Stores an entry; it replaces an existing one. `done` receives whether it is stored: `false` if there is no room
-    /// for it, or after an error.
+    /// for it, or after an error. In this case an existing entry, which is older, must not be found any more.
     func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?)
 
     /// Removes an entry. `done` receives whether the entry can no longer be found, not even by other processes: `false`

@@ -4,9 +4,16 @@ final class CacheWriter: @unchecked Sendable {
         case put(CacheEntry, CacheKey)
         case remove(CacheDigest)
         case removeAll
+        /// Removes an entry whose replacement was not written.
+        case outdate(CacheDigest)
 
-        /// Whether the operation removes entries.
-        var removes: Bool { if case .put = self { false } else { true } }
+        /// Whether other processes must be told that entries were removed.
+        var removes: Bool {
+            switch self {
+            case .put, .outdate: false
+            case .remove, .removeAll: true
+            }
+        }
     }
 
     /// An open connection and its statements.
@@ -121,7 +128,7 @@ final class CacheWriter: @unchecked Sendable {
     private func perform(_ operation: Operation, _ session: Session) throws(CacheFault) {
         switch operation {
         case .put(let entry, let key): try put(entry, under: key.digest, session)
-        case .remove(let key):
+        case .remove(let key), .outdate(let key):
             try session.remove.bind(bytesOf: key.number, at: 1)
             try session.remove.run()
         case .removeAll: try session.database.connection.execute("DELETE FROM entries")

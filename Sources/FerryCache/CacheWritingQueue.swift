@@ -14,6 +14,10 @@ final class CacheWritingQueue: Sendable {
         /// The bytes of the jobs that wait or are being written.
         var bytes = 0
         var touched: Set<CacheDigest> = []
+        /// Entries whose replacement was not accepted: they must not be found any more.
+        var outdated: Set<CacheDigest> = []
+        /// Those that are being removed.
+        var leaving: Set<CacheDigest> = []
         /// How soon the jobs will be looked at.
         var haste = Haste.none
         var isClosed = false
@@ -39,6 +43,8 @@ final class CacheWritingQueue: Sendable {
     }
 
     private let state = Mutex(State())
+    /// Whether there are outdated entries: while there are none, lookups need no lock.
+    private let hasOutdated = Atomic<Bool>(false)
     private let queue = DispatchQueue(label: "ferry.cache.writing")
     private let writer: CacheWriter
     private let options: CacheStoreOptions
@@ -53,6 +59,8 @@ final class CacheWritingQueue: Sendable {
     /// The maximum number of noted uses that are kept for the next transaction. A lost one makes an entry look older
     /// than it is.
     private static let mostTouched = 4096
+    /// The maximum number of outdated entries that are remembered. Further ones stay until they expire.
+    private static let mostOutdated = 10_000
 
     init(_ writer: CacheWriter, _ options: CacheStoreOptions, _ counter: CacheCounter) {
         self.writer = writer
@@ -65,11 +73,24 @@ final class CacheWritingQueue: Sendable {
     func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
         if entry.count > options.maxEntryBytes {
             counter.count { $0.refused += 1 }
+            outdate(key.digest)
             done?(false)
         } else if !submit(Job(operation: .put(entry, key), bytes: entry.count + key.count, done: done)) {
             counter.count { $0.dropped += 1 }
+            outdate(key.digest)
             done?(false)
         }
+    }
+
+    /// Removes an entry whose replacement is not written, without the other processes: they keep what they have in
+    /// memory, as after any replacement.
+    private func outdate(_ key: CacheDigest) {
+        let wakes = state.withLock { state in
+            if state.isClosed || state.outdated.count >= Self.mostOutdated { return false }
+            hasOutdated.store(true, ordering: .releasing)
+            return state.outdated.insert(key).inserted && state.wakes(.gathering)
+        }
+        if wakes { wake(.gathering) }
     }
 
     func remove(_ key: CacheDigest, _ done: (@Sendable (Bool) -> Void)?) {
@@ -82,6 +103,13 @@ final class CacheWritingQueue: Sendable {
 
     /// Whether a removal of this key has failed and is still to be repeated.
     func owesRemoval(of key: CacheDigest) -> Bool { owed.contains(key) }
+
+    /// Whether the entry must not be used because a newer one was not written.
+    func isOutdated(_ key: CacheDigest) -> Bool {
+        if owed.isOutdated(key) { return true }
+        if !hasOutdated.load(ordering: .acquiring) { return false }
+        return state.withLock { $0.outdated.contains(key) || $0.leaving.contains(key) }
+    }
 
     func touch(_ key: CacheDigest) {
         let isNew = state.withLock { state in
@@ -104,6 +132,8 @@ final class CacheWritingQueue: Sendable {
             if job.bytes > 0 && isFull { return (false, .none) }
             state.jobs.append(job)
             state.bytes += job.bytes
+            // It replaces the outdated entry.
+            if case .put(_, let key) = job.operation, !state.outdated.isEmpty { state.outdated.remove(key.digest) }
             // Enough for a transaction: do not wait for more.
             let isMuch = state.bytes >= min(Self.mostBytes, options.maxQueuedBytes / 2)
             let haste = job.done != nil || isMuch ? Haste.now : .gathering
@@ -127,14 +157,18 @@ final class CacheWritingQueue: Sendable {
     private func work() {
         dispatchPrecondition(condition: .onQueue(queue))
         repeatRemovals()
-        while let (jobs, touched) = take() {
-            let operations = jobs.map(\.operation)
+        while let (jobs, touched, outdated) = take() {
+            let operations = jobs.map(\.operation) + outdated.map { .outdate($0) }
             let isDone = writer.write(operations, touched: touched)
             let puts = UInt64(jobs.count { if case .put = $0.operation { true } else { false } })
             counter.count { if isDone { $0.written += puts } else { $0.failed += puts } }
             if isDone { compact(after: operations) } else { owed.add(operations) }
             let bytes = jobs.reduce(0) { $0 + $1.bytes }
-            state.withLock { $0.bytes -= bytes }
+            state.withLock { state in
+                state.bytes -= bytes
+                state.leaving = []
+                hasOutdated.store(!state.outdated.isEmpty, ordering: .releasing)
+            }
             for job in jobs { job.done?(isDone) }
             repeatRemovals()
         }
@@ -166,9 +200,9 @@ final class CacheWritingQueue: Sendable {
         if operations.contains(where: { if case .removeAll = $0 { true } else { false } }) { writer.compact() }
     }
 
-    private func take() -> ([Job], [CacheDigest])? {
+    private func take() -> ([Job], touched: [CacheDigest], outdated: [CacheDigest])? {
         state.withLock { state in
-            if state.jobs.isEmpty && state.touched.isEmpty {
+            if state.jobs.isEmpty && state.touched.isEmpty && state.outdated.isEmpty {
                 state.haste = .none
                 return nil
             }
@@ -181,7 +215,9 @@ final class CacheWritingQueue: Sendable {
             let jobs = Array(state.jobs[..<count])
             state.jobs.removeFirst(count)
             defer { state.touched = [] }
-            return (jobs, Array(state.touched))
+            // A job that still waits may be an older one for the same entry.
+            if state.jobs.isEmpty { (state.leaving, state.outdated) = (state.outdated, []) }
+            return (jobs, Array(state.touched), Array(state.leaving))
         }
     }
 

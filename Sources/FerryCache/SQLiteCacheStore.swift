@@ -40,7 +40,9 @@ package final class SQLiteCacheStore: CacheStorage {
         readers.read(
             CacheReaderPool.Lookup(key: key) { finding in
                 // The removal may have failed after the entry was read.
-                answer(writing.owesRemoval(of: digest) ? .missing(.notFound) : finding)
+                var isHidden = writing.owesRemoval(of: digest)
+                if case .found = finding, writing.isOutdated(digest) { isHidden = true }
+                answer(isHidden ? .missing(.notFound) : finding)
             })
     }
 

@@ -8,6 +8,8 @@ final class OwedRemovals: Sendable {
         var last: UInt64 = 0
         /// The number of the latest removal that is owed, by name.
         var owed: [String: UInt64] = [:]
+        /// The names in `owed` of entries that only were not replaced: whether they exist is not known.
+        var outdated: Set<String> = []
         /// The names in `owed` whose removal nobody is repeating at the moment.
         var left: Set<String> = []
         /// Other processes may still have removed entries in memory. They must be told, even if a later write has
@@ -22,10 +24,12 @@ final class OwedRemovals: Sendable {
     /// The maximum number of owed removals. Further ones are not kept, and their entries stay until they expire.
     private static let most = 10_000
 
-    /// Adds a removal. Returns its number, with which it is paid.
-    func add(_ name: String) -> UInt64 {
+    /// Adds a removal, of an entry that was removed or `isOutdated`. Returns its number, with which it is paid.
+    func add(_ name: String, isOutdated: Bool = false) -> UInt64 {
         change { state in
             state.last += 1
+            if isOutdated && state.owed[name] == nil && state.owed.count < Self.most { state.outdated.insert(name) }
+            if !isOutdated { state.outdated.remove(name) }
             if state.owed.count < Self.most || state.owed[name] != nil { state.owed[name] = state.last }
             state.left.remove(name)
             return state.last
@@ -33,9 +37,9 @@ final class OwedRemovals: Sendable {
     }
 
     /// The removal with this number has failed, or others may not have been told of it. It must be repeated.
-    func leave(_ name: String, _ number: UInt64) {
+    func leave(_ name: String, _ number: UInt64, isUntold: Bool = true) {
         change { state in
-            state.isUntold = true
+            if isUntold { state.isUntold = true }
             if state.owed[name] == number { state.left.insert(name) }
         }
     }
@@ -45,12 +49,19 @@ final class OwedRemovals: Sendable {
         count.load(ordering: .acquiring) > 0 ? state.withLock { $0.owed[name] ?? 0 } : 0
     }
 
+    /// Whether a removal of the entry is owed, so that nobody has to look.
+    func isRemoved(_ name: String) -> Bool {
+        count.load(ordering: .acquiring) > 0
+            && state.withLock { $0.owed[name] != nil && !$0.outdated.contains(name) }
+    }
+
     /// Redis has removed or replaced the entry, so the removals up to this number are paid.
     func pay(_ name: String, _ number: UInt64) {
         if number == 0 { return }
         change { state in
             guard let owed = state.owed[name], owed <= number else { return }
             state.owed[name] = nil
+            state.outdated.remove(name)
             state.left.remove(name)
         }
     }
@@ -66,7 +77,8 @@ final class OwedRemovals: Sendable {
         return change { state in
             if !state.isUntold && state.left.isEmpty { return nil }
             defer { (state.left, state.isUntold) = ([], false) }
-            return RemovalDebt(self, state.left.compactMap { name in state.owed[name].map { (name, $0) } })
+            let names = state.left.compactMap { name in state.owed[name].map { (name, $0) } }
+            return RemovalDebt(self, names, isUntold: state.isUntold)
         }
     }
 
@@ -84,20 +96,21 @@ final class OwedRemovals: Sendable {
 /// Removals that are being repeated. They are paid when Redis has removed the entries and told the other processes.
 final class RemovalDebt: Sendable {
     let names: [(name: String, number: UInt64)]
+    /// Whether others must be told. They are not if newer entries were not stored: they may keep what they have.
+    let isUntold: Bool
     private let owed: OwedRemovals
     private let removed = Mutex<[(name: String, number: UInt64)]>([])
 
-    fileprivate init(_ owed: OwedRemovals, _ names: [(name: String, number: UInt64)]) {
-        (self.owed, self.names) = (owed, names)
+    fileprivate init(_ owed: OwedRemovals, _ names: [(name: String, number: UInt64)], isUntold: Bool) {
+        (self.owed, self.names, self.isUntold) = (owed, names, isUntold)
     }
 
     /// Takes the outcome of one removal.
     func remove(_ name: String, _ number: UInt64, _ outcome: RedisCommand.Outcome) {
-        if case .reply(let reply) = outcome, reply.kind == .integer {
-            removed.withLock { $0.append((name, number)) }
-        } else {
-            owed.leave(name, number)
+        guard case .reply(let reply) = outcome, reply.kind == .integer else {
+            return owed.leave(name, number, isUntold: isUntold)
         }
+        if isUntold { removed.withLock { $0.append((name, number)) } } else { owed.pay(name, number) }
     }
 
     /// Takes the outcome of the message to the others, which is sent after all removals. If Redis itself refuses the

@@ -91,7 +91,7 @@ public final class RedisCacheStorage: CacheStorage {
     /// Looks an entry up. `answer` is called on the thread of the storage, or at once if Redis is not used.
     public func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
         let name = name(key)
-        if loop.owed.number(name) != 0 { return answer(.missing(.notFound)) }
+        if loop.owed.isRemoved(name) { return answer(.missing(.notFound)) }
         let most = configuration.maxEntryBytes
         loop.submit(
             RedisCommand(
@@ -124,14 +124,16 @@ public final class RedisCacheStorage: CacheStorage {
                 }))
     }
 
-    /// Stores an entry. `done` is called on the thread of the storage, or at once if the entry is not accepted.
+    /// Stores an entry. `done` is called on the thread of the storage, or at once if the entry is not accepted. Then an
+    /// older entry is removed, because it must not be found in its place.
     public func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+        let name = name(key)
         if entry.count > configuration.maxEntryBytes {
             counter.count { $0.refused += 1 }
+            loop.outdate(name)
             done?(false)
             return
         }
-        let name = name(key)
         let owed = loop.owed.number(name)
         let time = min(entry.usefulTime ?? configuration.timeToLive, configuration.timeToLive).milliseconds
         loop.submit(
@@ -162,6 +164,7 @@ public final class RedisCacheStorage: CacheStorage {
                     case .refused: counter.count { $0.failed += 1 }
                     case .full: counter.count { $0.dropped += 1 }
                     }
+                    loop.outdate(name, after: outcome)
                     done?(false)
                 }))
     }
@@ -240,6 +243,23 @@ extension RedisLoop {
             RedisCommand(
                 arguments: ["UNLINK".bytes, name.bytes], line: .change,
                 patience: configuration.writeTimeout.nanoseconds, finish: finish))
+    }
+
+    /// Removes an entry whose replacement was not stored, without the other processes: they keep what they have in
+    /// memory, as after any replacement. If Redis does not take commands at the moment, it is removed later.
+    func outdate(_ name: String, after outcome: RedisCommand.Outcome? = nil) {
+        let owed = owed.add(name, isOutdated: true)
+        switch outcome {
+        case .failed, .refused, .full: return self.owed.leave(name, owed, isUntold: false)
+        case .reply, nil: break
+        }
+        unlink(name) { [self] outcome in
+            if case .reply(let reply) = outcome, reply.kind == .integer {
+                self.owed.pay(name, owed)
+            } else {
+                self.owed.leave(name, owed, isUntold: false)
+            }
+        }
     }
 
     /// Notifies the other processes of a removal.

@@ -124,8 +124,9 @@ final class RedisWorker {
         for (name, number) in debt.names {
             sent.append(Sent(finish: { debt.remove(name, number, $0) }, deadline: .max, time: now))
         }
-        sent.append(Sent(finish: { debt.tell($0) }, deadline: .max, time: now))
+        if debt.isUntold { sent.append(Sent(finish: { debt.tell($0) }, deadline: .max, time: now)) }
         for (name, _) in debt.names { try connection.append(["UNLINK".bytes, name.bytes]) }
+        if !debt.isUntold { return }
         try connection.append(["PUBLISH".bytes, configuration.channel.bytes, loop.removals.sender.bytes])
     }
 

@@ -73,6 +73,26 @@ import Testing
         await store.close()
     }
 
+    @Test("An entry whose replacement is not written is no longer found")
+    func whatIsNotReplacedIsRemoved() async throws {
+        let store = await filledStore()
+        let holder = try Holder(folder.database)
+        #expect(await store.write(Sample.entry(1, generation: 2), under: Sample.key(1)) == false)
+        #expect(await generation(1, in: store) == nil, "older, but still found")
+        #expect(await generation(2, in: store) == 1)
+        // Most of those are new. If they are too many, the other entries stay.
+        for number in 0..<OwedRemovals.most + 10 {
+            store.write(Sample.entry(number, generation: 1, count: 10), under: Sample.key(10 + number), nil)
+        }
+        #expect(await store.write(Sample.entry(3, generation: 1), under: Sample.key(3)) == false)
+        #expect(await generation(2, in: store) == 1)
+        holder.release()
+        now.advance(by: 31_000_000)
+        #expect(await store.write(Sample.entry(3, generation: 1), under: Sample.key(3)))
+        #expect(await generationsForOthers() == [nil, 1])
+        await store.close()
+    }
+
     @Test("Removals that have failed are repeated before the store is closed")
     func removalsAreRepeatedAtTheEnd() async throws {
         let store = await filledStore()

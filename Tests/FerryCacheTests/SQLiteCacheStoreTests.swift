@@ -188,13 +188,24 @@ import Testing
         #expect(await store.write(Sample.entry(1, generation: 1, count: 1000), under: Sample.key(1)) == false)
         #expect(await store.write(Sample.entry(2, generation: 1, count: 100), under: Sample.key(2)))
         #expect(store.counts.refused == 1)
+        // The older entry is not found in its place, not even by others.
+        #expect(await store.write(Sample.entry(2, generation: 2, count: 1000), under: Sample.key(2)) == false)
+        #expect(await generation(2, in: store) == nil)
+        #expect(await store.write(Sample.entry(3, generation: 1, count: 100), under: Sample.key(3)))
+        let other = makeStore()
+        #expect(await generation(2, in: other) == nil)
+        #expect(await store.write(Sample.entry(2, generation: 3, count: 100), under: Sample.key(2)))
+        #expect(await generation(2, in: store) == 3)
         await store.close()
+        #expect(await generation(2, in: other) == 3)
+        await other.close()
     }
 
     @Test func aFullQueueDropsTheWriteAndCountsIt() async {
         let store = makeStore { $0.maxQueuedBytes = 20_000 }
         let answers = Mutex([Bool]())
         let (isHeld, goOn) = (AsyncStream<Void>.makeStream(), DispatchSemaphore(value: 0))
+        for number in 49...51 { await store.write(Sample.entry(number, generation: 0), under: Sample.key(number)) }
         // The callback of the queue's first write blocks it, so that later jobs stay in it.
         store.write(Sample.entry(0, generation: 1), under: Sample.key(0)) { _ in
             isHeld.continuation.finish()
@@ -208,10 +219,17 @@ import Testing
         let taken = 20_000 / Sample.entry(1, generation: 1, count: 4000).count
         #expect(answers.withLock { $0 } == Array(repeating: false, count: 50 - taken))
         #expect(store.counts.dropped == UInt64(50 - taken))
+        #expect(await generation(50, in: store) == nil, "an older entry in place of the dropped one")
+        #expect(await generation(51, in: store) == 0)
         goOn.signal()
         await store.close()
+        let other = makeStore()
+        #expect(await generation(49, in: other) == nil)
+        #expect(await generation(50, in: other) == nil)
+        #expect(await generation(51, in: other) == 0)
+        await other.close()
         #expect(answers.withLock { $0.count { $0 } } == taken)
-        #expect(store.counts.written == UInt64(taken + 1))
+        #expect(store.counts.written == UInt64(taken + 4))
         #expect(store.counts.queuedBytes == 0)
     }
 

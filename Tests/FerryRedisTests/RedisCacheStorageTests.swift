@@ -65,6 +65,8 @@ import Testing
             patient(server.path) { ($0.maxEntryBytes, $0.maxQueuedBytes) = (2000, 1000) })
         #expect(await !storage.write(entry(7, count: 2000), under: key(1)))
         #expect(storage.counts.refused == 1)
+        #expect(await storage.remove(key(2)))
+        #expect(server.commands.filter { $0[0] == "UNLINK" }.count == 2)
         // The first uses all of the room, and gets no reply.
         storage.write(entry(7, count: 1500), under: key(1), nil)
         #expect(await !storage.write(entry(7, count: 100), under: key(2)))
@@ -81,7 +83,11 @@ import Testing
         server.script { $0[0] == "PSETEX" ? .text("-OOM command not allowed\r\n") : .honest }
         for _ in 0..<5 { #expect(await !storage.write(entry(8), under: key(2))) }
         #expect(await storage.byte(key(1)) == 7)
-        #expect(storage.counts.failed == 5 && storage.counts.faults == [.noSpace: 5])
+        // The older entry is not found in place of the one that was not stored, and nobody else forgets anything.
+        #expect(await !storage.write(entry(9), under: key(1)))
+        #expect(await storage.absence(key(1)) == .notFound)
+        #expect(storage.counts.failed == 6 && storage.counts.faults == [.noSpace: 6])
+        #expect(!server.commands.contains { $0[0] == "PUBLISH" })
         #expect(!storage.counts.isDisabled)
         await storage.close()
         server.stop()

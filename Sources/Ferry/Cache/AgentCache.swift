@@ -54,6 +54,7 @@ public struct AgentCache: Sendable {
                 return false
             }
             // An entry that is only on disk is read first, so that its other variants are kept.
+            let (removals, mark) = (cache.removals(of: made.key), cache.recentStores.next())
             let stored: StoredVariants? =
                 if let found = cache.recallEntry(made.key)?.variants {
                     found
@@ -64,8 +65,12 @@ public struct AgentCache: Sendable {
                 }
             return await withCheckedContinuation { continuation in
                 cache.changing.withLock { _ in
-                    let old = (cache.recallEntry(made.key)?.variants ?? stored)?.all ?? []
+                    let isUnchanged =
+                        cache.removals(of: made.key) == removals
+                        && !cache.recentStores.isNoted(made.key, since: mark)
+                    let old = (cache.recallEntry(made.key)?.variants ?? (isUnchanged ? stored : nil))?.all ?? []
                     let variant = made.variant
+                    cache.recentStores.note(variant, under: made.key, sent: mark)
                     let others = old.filter {
                         $0.variance != variant.variance || $0.varying != variant.varying
                     }
@@ -135,6 +140,45 @@ public struct AgentCache: Sendable {
 extension RequestError {
     static func notCached(_ miss: CacheMiss, url: String) -> RequestError {
         RequestError(preparing: .notCached(miss), message: "the cache has no usable response: \(miss)", url: url)
+    }
+}
+
+extension HTTPCacheStage {
+    /// The variant to store for a response that the application supplies, as the response to a GET. `nil` if it must
+    /// not be stored.
+    static func saved<R: Request>(
+        _ response: Response, for request: R, _ terms: CachePolicy.HTTPTerms, in cache: ResponseCache,
+        by core: AgentCore
+    ) -> (key: CacheKey, variant: StoredVariant)? {
+        guard request.prebuiltRequest == nil, request.method == .get, request.body == nil,
+            terms.sensitiveData != .none || !core.hasCookies,
+            let target = try? core.builder.httpTarget(request, isShared: terms.isShared, at: core.builder.servers)
+        else { return nil }
+        let (result, now) = (response.result, cache.clock())
+        let (headers, builder) = (Headers(result), core.builder)
+        let directives = ResponseDirectives(headers)
+        let lifetime = Freshness.lifetime(
+            status: result.status, headers, directives, isShared: terms.isShared, responseTime: now)
+        func sent(_ name: String) -> String? { builder.sentValue(of: name, by: request, isForeign: target.isForeign) }
+        let exchange = StoringRules.Exchange(
+            method: "GET", url: target.url, request: request.headers, status: result.status, response: headers,
+            isAuthorized: sent("Authorization") != nil, isShared: terms.isShared)
+        let varying = VaryRules.storedNames(headers, isDecoded: result.isDecoded)
+        guard StoringRules.refusal(exchange, directives, lifetime) == nil, result.status != 206,
+            result.body.count == response.bodyLength, !core.addsCookies(to: varying),
+            result.body.count + Int(clamping: result.headBytesReceived) <= cache.maxEntryBytes,
+            let bare = StoredVariant.result(
+                status: result.status, httpVersion: result.httpVersion,
+                StoringRules.storedFields(headers, directives, isShared: terms.isShared), body: result.body)
+        else { return nil }
+        let variant = StoredVariant(
+            bare,
+            StoredVariant.Times(
+                request: now, response: now,
+                initialAge: Freshness.initialAge(headers, requestTime: now, responseTime: now)),
+            isHead: false, isDecoded: result.isDecoded, varying: varying,
+            variance: VaryRules.variance(of: varying, sent), isShared: terms.isShared)
+        return (HTTPCacheKey(cache.httpPrefix, terms, target.secrets).key(target.url), variant)
     }
 }
 

@@ -21,6 +21,7 @@ final class ResponseCache: Sendable {
     /// The prefix of the keys of HTTP responses: what is the same for all requests of the agent.
     let httpPrefix: [UInt8]
     private let invalidations = Invalidations()
+    let recentStores = RecentStores()
     let validations = ValidationTable()
     /// Keys of responses that were fetched for all that share the storage, but could not be stored: nobody waits for
     /// them again.

@@ -311,6 +311,9 @@ final class ValidationTable: Sendable {
 
     func isUnderWay(_ key: VariantKey) -> Bool { waiters.withLock { $0[key] != nil } }
 
+    /// The number of waiting runs.
+    var waiting: Int { waiters.withLock { $0.values.reduce(0) { $0 + $1.count } } }
+
     /// Calls `done` once, when the validation in progress has ended, or immediately if there is none.
     func wait(_ key: VariantKey, _ done: @escaping @Sendable (Bool) -> Void) {
         let isOver = waiters.withLock { waiters in

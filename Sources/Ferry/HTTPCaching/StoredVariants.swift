@@ -270,7 +270,74 @@ extension [StoredVariant] {
         func isSpokenOf(_ one: StoredVariant) -> Bool {
             old.contains { $0.result === one.result || $0.validators == one.validators && $0.validators.isAny }
         }
-        if contains(where: { isReplaced($0) && !isSpokenOf($0) && $0.times.request >= requestTime }) { return nil }
+        // A response from the future arrived before the clock was set back.
+        let now = new.first?.times.response ?? .max
+        func isNewer(_ one: StoredVariant) -> Bool { one.times.request >= requestTime && one.times.response <= now }
+        if contains(where: { isReplaced($0) && !isSpokenOf($0) && isNewer($0) }) { return nil }
         return new + filter { one in !isReplaced(one) && !old.contains { $0.result === one.result } }
+    }
+}
+
+/// The responses that were stored most recently, with the order of their requests: a response to an earlier request
+/// that arrives later is older (RFC 9111, 4). This is also known if the newer one is not in memory. The requests are
+/// numbered, not timed, because the clock may be set back. Thread-safe.
+final class RecentStores: Sendable {
+    private struct Variant: Sendable {
+        var variance: CacheDigest
+        var isHead: Bool
+        /// The number of the request.
+        var sent: UInt64
+    }
+
+    private struct Record: Sendable {
+        /// The number of the last change.
+        var changed: UInt64
+        var variants: [Variant] = []
+    }
+
+    private struct State {
+        var records: [CacheDigest: Record] = [:]
+        /// The highest number of a change that is no longer in the table.
+        var forgotten: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    private let last = Atomic<UInt64>(0)
+    /// The maximum number of keys remembered at once.
+    private static let most = 4096
+
+    /// The number of a request that is about to be sent. Take it before looking at what is stored.
+    func next() -> UInt64 { last.add(1, ordering: .relaxed).newValue }
+
+    /// A response is stored; `sent` is the number of its request.
+    func note(_ variant: StoredVariant, under key: CacheKey, sent: UInt64) {
+        let (digest, number) = (key.digest, next())
+        state.withLock { state in
+            if state.records.count >= Self.most && state.records[digest] == nil {
+                let middle = state.records.values.map(\.changed).sorted()[Self.most / 2]
+                state.records = state.records.filter { $0.value.changed > middle }
+                state.forgotten = middle
+            }
+            var record = state.records[digest] ?? Record(changed: number)
+            record.changed = number
+            record.variants.removeAll { $0.isHead == variant.isHead && $0.variance == variant.variance }
+            record.variants.append(Variant(variance: variant.variance, isHead: variant.isHead, sent: sent))
+            if record.variants.count > StoredVariants.most { record.variants.removeFirst() }
+            state.records[digest] = record
+        }
+    }
+
+    /// Whether a response was stored under this key after the number was taken; `true` also if that is no longer known.
+    func isNoted(_ key: CacheKey, since number: UInt64) -> Bool {
+        state.withLock { $0.forgotten > number || ($0.records[key.digest]?.changed ?? 0) > number }
+    }
+
+    /// Whether the response to a later request, of the same variant, was stored.
+    func hasNewer(_ variant: StoredVariant, under key: CacheKey, than sent: UInt64) -> Bool {
+        state.withLock { state in
+            state.records[key.digest]?.variants.contains {
+                $0.sent > sent && $0.isHead == variant.isHead && $0.variance == variant.variance
+            } ?? false
+        }
     }
 }

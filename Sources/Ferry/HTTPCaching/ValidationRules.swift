@@ -100,10 +100,9 @@ enum ValidationRules {
             return []
         }
         if let date = response.lastModified {
-            let same = stored.indices.filter { stored[$0].lastModified == date }
-            if let selected, same.contains(selected) { return [selected] }
-            if let newest = same.first, selected == nil { return [newest] }
-            return []
+            // Responses to other requests may have the same date, such as that of a deployment.
+            guard let own = selected ?? chosen, stored[own].lastModified == date else { return [] }
+            return [own]
         }
         // Without a validator it can confirm only one response.
         if let selected { return [selected] }

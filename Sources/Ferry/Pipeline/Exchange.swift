@@ -56,9 +56,9 @@ struct Exchange {
     private var standIn: (result: TransferResult, trace: CacheTrace)?
     /// A validation referred to a response that is not stored: the next transfer is unconditional.
     private var asksNoValidation = false
-    /// Everything that has identified the user so far: the target of a redirect responds to the user who was
-    /// redirected.
-    private var secrets: [HTTPCacheKey.Secret] = []
+    /// What identifies the user, with the number of redirects before it was sent: the target of a redirect responds to
+    /// the user who was redirected.
+    private var secrets: [(hop: Int, secret: HTTPCacheKey.Secret)] = []
     /// The jar had cookies when a transfer of this run was sent. The target of a redirect may be meant for their owner,
     /// even if the jar was emptied in the meantime.
     private var hadCookies = false
@@ -279,12 +279,15 @@ struct Exchange {
         if let credentials = built.transfer.credentials, !isOwned || call.digest != nil {
             found.append(HTTPCacheKey.Secret(name: "", value: "\(credentials.user)\0\(credentials.password)"))
         }
-        for secret in found where !secrets.contains(secret) { secrets.append(secret) }
+        // A new token takes the place of one that was refused.
+        let hop = redirects.history.count
+        secrets.removeAll { $0.hop == hop }
+        for one in found where !secrets.contains(where: { $0.secret == one }) { secrets.append((hop, one)) }
         return HTTPCacheStage(
             core, cache, plan,
             HTTPCacheStage.Sent(
                 method: built.transfer.method, url: url, fields: fields, hasBody: !built.transfer.body.isNone,
-                key: HTTPCacheKey(cache.httpPrefix, plan.terms, secrets), added: added.map(\.name),
+                key: HTTPCacheKey(cache.httpPrefix, plan.terms, secrets.map(\.secret)), added: added.map(\.name),
                 hadCookies: hadCookies, isRepeatable: !hasSentUnsafe, isRetry: isRetry),
             of: call.request)
     }
@@ -330,7 +333,7 @@ struct Exchange {
     /// Passes the response to the cache.
     private mutating func take(_ answer: Answer, _ stage: inout HTTPCacheStage?) async -> Answer {
         guard case .result(let result) = answer, result.succeeded else {
-            stage?.failed()
+            stage?.failed(answer)
             return answer
         }
         switch await stage?.received(result, control, until: deadline) {

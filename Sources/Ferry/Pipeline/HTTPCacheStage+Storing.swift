@@ -58,10 +58,10 @@ extension HTTPCacheStage {
                 initialAge: Freshness.initialAge(response, requestTime: requestTime, responseTime: now)),
             isHead: isHead, isDecoded: result.isDecoded, varying: varying, variance: variance(varying),
             isShared: plan.terms.isShared)
-        if isOlder(variant) { return .deliver(result, trace(status), validation: nil) }
+        if isOlder(variant, now) { return .deliver(result, trace(status), validation: nil) }
         if cache.leaseTime != nil { cache.unshared.remove(key) }
         status.ttl = .seconds((variant.lifetime.microseconds - variant.times.initialAge).flooredSeconds)
-        status.isStored = await change(now, control, until: deadline) { [isHead] old in
+        status.isStored = await change([variant], now, control, until: deadline) { [isHead] old in
             [variant]
                 + old.filter {
                     $0.variance != variant.variance || $0.varying != varying || ($0.isHead != isHead && isHead)
@@ -70,8 +70,9 @@ extension HTTPCacheStage {
         return .deliver(result, trace(status), validation: nil)
     }
 
-    /// Handles a failed transfer.
-    mutating func failed() {
+    /// Handles a failed transfer. The head of an unsafe request's response may have come: the change is made.
+    mutating func failed(_ answer: Answer) {
+        if case .result(let result) = answer { invalidate(by: result) }
         lead?.end()
         lease = nil
     }
@@ -136,47 +137,51 @@ extension HTTPCacheStage {
         }
     }
 
-    /// Whether another run has sent its request later than this one and has already stored its response.
-    private func isOlder(_ variant: StoredVariant) -> Bool {
+    /// Whether another run, perhaps in another process, has sent its request later than this one and has already stored
+    /// its response. A response from the future arrived before the clock was set back.
+    private func isOlder(_ variant: StoredVariant, _ now: CacheTime) -> Bool {
         cache.changing.withLock { _ in
-            currentVariants?.contains {
-                $0.times.request > variant.times.request && $0.variance == variant.variance
-                    && $0.varying == variant.varying && $0.isHead == variant.isHead
+            if cache.recentStores.hasNewer(variant, under: key, than: mark) { return true }
+            return currentVariants?.contains {
+                $0.times.request > variant.times.request && $0.times.response <= now && $0.isHead == variant.isHead
+                    && $0.variance == variant.variance && $0.varying == variant.varying
             } ?? false
         }
     }
 
     /// The variants that are stored now; another run may have changed them since this one looked. `nil` if they are
-    /// unknown: they are not in memory, and those that this run has read may have been removed.
+    /// unknown: they are not in memory, and those that this run has read may have been removed or replaced.
     private var currentVariants: [StoredVariant]? {
         if let current = cache.recallEntry(key)?.variants { return current.all }
-        return cache.removals(of: key) == removals ? stored?.all ?? [] : nil
+        let isUnchanged = cache.removals(of: key) == removals && !cache.recentStores.isNoted(key, since: mark)
+        return isUnchanged ? stored?.all ?? [] : nil
     }
 
-    /// Replaces the stored variants with those that `make` returns, unless it returns `nil`. Without `writes` it
-    /// changes only the memory. With `renews`, variants that may have been removed meanwhile stay removed. Returns
-    /// whether it has replaced them.
+    /// Replaces the stored variants with those that `make` returns, unless it returns `nil`. `new` are those of this
+    /// run. Without `writes` it changes only the memory. With `renews`, variants that may have been removed meanwhile
+    /// stay removed. Returns whether it has replaced them.
     private func change(
-        _ now: CacheTime, writes: Bool = true, renews: Bool = false, _ control: RunControl,
+        _ new: [StoredVariant], _ now: CacheTime, writes: Bool = true, renews: Bool = false, _ control: RunControl,
         until deadline: ContinuousClock.Instant?, _ make: @Sendable ([StoredVariant]) -> [StoredVariant]?
     ) async -> Bool {
         let isAwaited = writes && plan.terms.writing == .synchronous
-        if !isAwaited { return replace(now, writes: writes, renews: renews, make, nil) }
+        if !isAwaited { return replace(new, now, writes: writes, renews: renews, make, nil) }
         let isReplaced: Bool? = await control.wait(until: deadline) { done in
-            if !replace(now, writes: writes, renews: renews, make, { _ in done(true) }) { done(false) }
+            if !replace(new, now, writes: writes, renews: renews, make, { _ in done(true) }) { done(false) }
         }
         return isReplaced ?? true  // It does not wait for the disk any longer.
     }
 
     private func replace(
-        _ now: CacheTime, writes: Bool, renews: Bool, _ make: ([StoredVariant]) -> [StoredVariant]?,
-        _ done: (@Sendable (Bool) -> Void)?
+        _ new: [StoredVariant], _ now: CacheTime, writes: Bool, renews: Bool,
+        _ make: ([StoredVariant]) -> [StoredVariant]?, _ done: (@Sendable (Bool) -> Void)?
     ) -> Bool {
         cache.changing.withLock { _ in
             guard let current = currentVariants ?? (renews ? nil : []), let variants = make(current) else {
                 return false
             }
             let made = StoredVariants(variants, stored: now, maxBytes: cache.maxEntryBytes)
+            for variant in new { cache.recentStores.note(variant, under: key, sent: mark) }
             cache.keep(made, under: key, writes ? made.entry(isShared: plan.terms.isShared) : nil, done)
             return true
         }
@@ -229,10 +234,12 @@ extension HTTPCacheStage {
             !new.directives.noStore && !isUnknown && !directives.noStore && !isInvalidated
             && !isTakenBack(new.directives, from: old.directives) && VaryRules.names(new.headers) != nil
             && !core.addsCookies(to: new.varying)
-        if isStorable {
+        if isStorable && isForOneUser(new.directives) {
+            // The stored response stays as it is.
+        } else if isStorable {
             let replaced = which.map { stored.all[$0] }
             let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
-            status.isStored = await change(now, writes: isWritten, renews: true, control, until: deadline) {
+            status.isStored = await change(updated, now, writes: isWritten, renews: true, control, until: deadline) {
                 [updated, requestTime] current in
                 current.replacing(replaced, by: updated, since: requestTime)
             }
@@ -255,8 +262,12 @@ extension HTTPCacheStage {
     /// Whether a later response takes a stored one from a shared cache (RFC 9111, 3.5 and 5.2.2.7). What came to a user
     /// without credentials stays.
     private func isTakenBack(_ new: ResponseDirectives, from old: ResponseDirectives) -> Bool {
-        guard plan.terms.isShared else { return false }
-        return new.isPrivate || sent.fields.contains("Authorization") && old.permitsSharing && !new.permitsSharing
+        plan.terms.isShared && new.isPrivate || old.permitsSharing && isForOneUser(new)
+    }
+
+    /// Whether a shared cache must not store a response, because its request had credentials (RFC 9111, 3.5).
+    private func isForOneUser(_ directives: ResponseDirectives) -> Bool {
+        plan.terms.isShared && sent.fields.contains("Authorization") && !directives.permitsSharing
     }
 
     /// A response without a date has the date of its arrival (RFC 9110, 6.6.1), not the stored one.
@@ -315,45 +326,6 @@ extension HTTPCacheStage {
 
     /// The same, for a response with a streamed body.
     func invalidate(by result: TransferResult) { invalidate(result, Headers(result)) }
-}
-
-extension HTTPCacheStage {
-    /// The variant to store for a response that the application supplies, as the response to a GET. `nil` if it must
-    /// not be stored.
-    static func saved<R: Request>(
-        _ response: Response, for request: R, _ terms: CachePolicy.HTTPTerms, in cache: ResponseCache,
-        by core: AgentCore
-    ) -> (key: CacheKey, variant: StoredVariant)? {
-        guard request.prebuiltRequest == nil, request.method == .get, request.body == nil,
-            terms.sensitiveData != .none || !core.hasCookies,
-            let target = try? core.builder.httpTarget(request, isShared: terms.isShared, at: core.builder.servers)
-        else { return nil }
-        let (result, now) = (response.result, cache.clock())
-        let (headers, builder) = (Headers(result), core.builder)
-        let directives = ResponseDirectives(headers)
-        let lifetime = Freshness.lifetime(
-            status: result.status, headers, directives, isShared: terms.isShared, responseTime: now)
-        func sent(_ name: String) -> String? { builder.sentValue(of: name, by: request, isForeign: target.isForeign) }
-        let exchange = StoringRules.Exchange(
-            method: "GET", url: target.url, request: request.headers, status: result.status, response: headers,
-            isAuthorized: sent("Authorization") != nil, isShared: terms.isShared)
-        let varying = VaryRules.storedNames(headers, isDecoded: result.isDecoded)
-        guard StoringRules.refusal(exchange, directives, lifetime) == nil, result.status != 206,
-            result.body.count == response.bodyLength, !core.addsCookies(to: varying),
-            result.body.count + Int(clamping: result.headBytesReceived) <= cache.maxEntryBytes,
-            let bare = StoredVariant.result(
-                status: result.status, httpVersion: result.httpVersion,
-                StoringRules.storedFields(headers, directives, isShared: terms.isShared), body: result.body)
-        else { return nil }
-        let variant = StoredVariant(
-            bare,
-            StoredVariant.Times(
-                request: now, response: now,
-                initialAge: Freshness.initialAge(headers, requestTime: now, responseTime: now)),
-            isHead: false, isDecoded: result.isDecoded, varying: varying,
-            variance: VaryRules.variance(of: varying, sent), isShared: terms.isShared)
-        return (HTTPCacheKey(cache.httpPrefix, terms, target.secrets).key(target.url), variant)
-    }
 }
 
 extension StoredVariant {

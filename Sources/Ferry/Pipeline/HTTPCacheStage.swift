@@ -64,6 +64,8 @@ struct HTTPCacheStage: Sendable {
     var stored: StoredVariants?
     /// `ResponseCache.removals(of:)` before this run looked.
     private(set) var removals: UInt64 = 0
+    /// The number of the request in `ResponseCache.recentStores`, taken before this run looked.
+    private(set) var mark: UInt64 = 0
     /// The variant that the request selects.
     private(set) var selected: Int?
     private(set) var forward = CacheStatus.Forward.uriMiss
@@ -107,16 +109,20 @@ struct HTTPCacheStage: Sendable {
     ) async -> Way? {
         requestTime = cache.clock()
         invalidationMark = cache.invalidationMark
+        mark = cache.recentStores.next()
         if !isAnswerable || sent.hasBody {
             forward = .method
-            return plan.mode.asksNetwork ? .send([]) : .refuse(CacheMiss(forward))
+            if !plan.mode.asksNetwork { return .refuse(CacheMiss(forward)) }
+            return directives.onlyIfCached ? onlyIfCached() : .send([])
         }
         if isUnknown || plan.mode.way == .reload {
             forward = .bypass
-            return plan.mode.asksNetwork ? .send([]) : .refuse(.unknownCredentials)
+            if !plan.mode.asksNetwork { return .refuse(.unknownCredentials) }
+            return directives.onlyIfCached ? onlyIfCached() : .send([])
         }
         var (mayWait, mayLease, mayRepeat) = (true, true, true)
         while true {
+            standIn = nil
             guard let isInMemory = await find(control, until: deadline) else { return nil }
             let now = cache.clock()
             requestTime = now
@@ -189,7 +195,8 @@ struct HTTPCacheStage: Sendable {
 
     /// Continues a validation whose request a plain transfer has already sent.
     mutating func take(over validation: PlainValidation) {
-        (stored, selected, removals) = (validation.stored, validation.selected, validation.removals)
+        (stored, selected) = (validation.stored, validation.selected)
+        (removals, mark) = (validation.removals, validation.mark)
         (requestTime, invalidationMark) = (validation.requestTime, validation.invalidationMark)
         (forward, asksValidation, lead) = (validation.forward, true, validation.lead)
         if let selected, validation.standsIn, let variant = stored?.all[selected] {
@@ -201,7 +208,7 @@ struct HTTPCacheStage: Sendable {
     /// Reads the stored response and selects a variant. Returns whether it was in memory.
     mutating func find(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
         var isInMemory = false
-        removals = cache.removals(of: key)
+        (removals, mark) = (cache.removals(of: key), cache.recentStores.next())
         if let found = cache.recallEntry(key)?.variants {
             (stored, isInMemory) = (found, true)
         } else {
@@ -222,13 +229,16 @@ struct HTTPCacheStage: Sendable {
         let miss = CacheMiss(forward)
         cache.counters.missed(miss)
         if !plan.mode.asksNetwork { return .refuse(miss) }
-        if directives.onlyIfCached {
-            // RFC 9111, 5.2.1.7.
-            let empty = [Headers.Field(name: "Content-Length", value: "0")]
-            guard let result = StoredVariant.result(status: 504, empty) else { return .refuse(miss) }
-            return .answer(result, CacheTrace(outcome: .miss(miss)))
-        }
+        if directives.onlyIfCached { return onlyIfCached() }
         return .send(validates ? conditions() : [])
+    }
+
+    /// The answer to a request that must not use the network (RFC 9111, 5.2.1.7).
+    private func onlyIfCached() -> Way {
+        let miss = CacheMiss(forward)
+        let empty = [Headers.Field(name: "Content-Length", value: "0")]
+        guard let result = StoredVariant.result(status: 504, empty) else { return .refuse(miss) }
+        return .answer(result, CacheTrace(outcome: .miss(miss)))
     }
 
     /// The conditions of a validation (RFC 9111, 4.3.1). None if the request has its own, because its caller wants to

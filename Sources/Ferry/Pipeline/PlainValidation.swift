@@ -16,6 +16,8 @@ final class PlainValidation: Sendable {
     let requestTime: CacheTime
     /// `ResponseCache.removals(of:)` before the lookup.
     let removals: UInt64
+    /// The number of the request in `ResponseCache.recentStores`.
+    let mark: UInt64
     /// The numbers of invalidations before the request was sent.
     let invalidationMark: ResponseCache.InvalidationMark
     /// Whether the stored response may be used if the server fails (RFC 5861, 4).
@@ -32,7 +34,7 @@ final class PlainValidation: Sendable {
         guard plan.mode.way == .cacheElseNetwork, !request.coalesces, let cache = core.cache, let key = plan.target.key,
             plan.terms.sensitiveData != .none || !core.hasCookies
         else { return nil }
-        removals = cache.removals(of: key)
+        (removals, mark) = (cache.removals(of: key), cache.recentStores.next())
         guard let stored = cache.recallEntry(key)?.variants else { return nil }
         let index = stored.index(isHead: false) { names in
             if core.addsCookies(to: names) { return VaryRules.unknown }
@@ -47,6 +49,11 @@ final class PlainValidation: Sendable {
             ? RequestCacheControl(cacheControl: plan.target.cacheControl, pragma: plan.target.pragma)
             : RequestCacheControl()
         let (now, isShared) = (cache.clock(), plan.terms.isShared)
+        // What a server says to one user changes nothing for the others (RFC 9111, 3.5).
+        if isShared && !variant.directives.permitsSharing {
+            let own = core.builder.sentValue(of: "Authorization", by: request, isForeign: plan.target.isForeign)
+            if own != nil || plan.target.reading?.joined.credentials != nil { return nil }
+        }
         let facts = ReuseRules.Stored(
             age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives,
             hasValidator: variant.validators.isAny)
@@ -145,6 +152,7 @@ final class PlainValidation: Sendable {
             let old = stored.all[selected]
             guard let variants = current?.all.replacing([old], by: [new], since: requestTime) else { return false }
             let made = StoredVariants(variants, stored: new.times.response, maxBytes: cache.maxEntryBytes)
+            cache.recentStores.note(new, under: key, sent: mark)
             cache.keep(made, under: key, isWritten ? made.entry(isShared: isShared) : nil)
             return true
         }

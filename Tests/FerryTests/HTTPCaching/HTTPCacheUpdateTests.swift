@@ -85,7 +85,7 @@ import Testing
         await agent.shutdown()
     }
 
-    /// The stored response was sent to somebody without credentials.
+    /// RFC 9111, 3.5: the stored response was sent to somebody without credentials, and the 304 to a user.
     @Test func aSharedCacheKeepsWhatWasForAllWhenAUserValidatesIt() async throws {
         let stub = StubTransport { request in
             let headers: Headers = ["ETag": "\"a\"", "Cache-Control": "max-age=60", "X-Number": "\(request.number)"]
@@ -95,7 +95,15 @@ import Testing
         let agent = bench.agent(stub)
         _ = try await texts(agent, shared())
         bench.advance(by: .seconds(60))
-        #expect(try await texts(agent, shared(["Authorization": "a"]), shared()) == ["answer 1", "cached answer 1"])
+        let own = try await agent.send(shared(["Authorization": "a"]))
+        #expect(own.value == "answer 1" && own.response.headers["X-Number"] == "2")
+        #expect(own.cacheStatus?.isStored == false)
+        // It stays, but neither the fields for the user nor a new lifetime go to others.
+        var stale = shared()
+        stale.cacheMode = .cacheOnly
+        #expect(await fault { try await agent.send(stale) } == .notCached(.expired))
+        let next = try await agent.send(shared())
+        #expect(next.value == "answer 1" && next.response.headers["X-Number"] == "3")
         await agent.shutdown()
     }
 

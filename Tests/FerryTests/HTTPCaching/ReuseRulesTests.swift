@@ -122,6 +122,12 @@ import Testing
         #expect(which(validators(nil, "Tue"), 2).isEmpty)
         #expect(which(validators(nil), 3) == [3])
         #expect(which(validators(nil)).isEmpty)
+        // The same date in all languages.
+        let dated = [validators(nil, "Sun"), validators(nil, "Sun")]
+        func which(chosen: Int?) -> [Int] {
+            ValidationRules.freshened(by: validators(nil, "Sun"), selected: nil, chosen: chosen, dated)
+        }
+        #expect(which(chosen: 1) == [1] && which(chosen: nil).isEmpty)
     }
 
     /// RFC 9111, 3.2

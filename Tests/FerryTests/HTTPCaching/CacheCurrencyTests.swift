@@ -1,0 +1,194 @@
+import FerryCache
+import FerryTesting
+import Synchronization
+import Testing
+
+@testable import Ferry
+
+/// Runs with `CachePolicy.http`: an older response never takes the place of a newer one.
+@Suite(.timeLimit(.minutes(1))) struct CacheCurrencyTests {
+    private let bench = CacheBench()
+
+    private func kept(_ headers: Headers = Headers(), method: HTTPMethod = .get, mode: CacheMode? = nil) -> Kept {
+        var request = Kept(
+            method: method, headers: headers, cachePolicy: .http(write: .synchronous), statusValidation: .any)
+        if let mode { request.cacheMode = mode }
+        return request
+    }
+
+    /// RFC 9111, 4.3.4: only what could serve the request may be confirmed. All languages have the same date.
+    @Test func a304WithADateConfirmsNoResponseToAnotherRequest() async throws {
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+        let stub = StubTransport { request in
+            let headers: Headers = ["Last-Modified": date, "Vary": "Accept-Language", "Cache-Control": "max-age=60"]
+            if request.headers.contains("If-Modified-Since") { return .response(status: 304, headers: headers) }
+            return .response(headers: headers, body: request.headers["Accept-Language"] ?? "")
+        }
+        let agent = bench.agent(stub)
+        func language(_ name: String, asks: Bool = false) -> Kept {
+            kept(asks ? ["Accept-Language": name, "If-Modified-Since": date] : ["Accept-Language": name])
+        }
+        #expect(try await texts(agent, language("de"), language("en")) == ["de", "en"])
+        bench.advance(by: .seconds(60))
+        #expect(try await agent.send(language("de", asks: true)).response.status == 304)
+        #expect(try await texts(agent, language("de")) == ["cached de"])
+        #expect(try await agent.send(language("fr", asks: true)).response.status == 304)
+        #expect(try await texts(agent, language("fr")) == ["fr"])
+        await agent.shutdown()
+    }
+
+    /// RFC 5861, 4: what stood in for a validation is not used after its result has forbidden that.
+    @Test(arguments: ["no-store", "must-revalidate"])
+    func aStandInIsForgottenWithTheResultOfAnotherRun(word: String) async throws {
+        let stub = StubTransport { request in
+            switch request.number {
+            case 1:
+                .response(
+                    headers: ["ETag": "\"a\"", "Cache-Control": "max-age=10, stale-if-error=600"], body: "old")
+            case 2: .hold
+            default: .response(status: 503)
+            }
+        }
+        let agent = bench.agent(stub)
+        _ = try await agent.send(kept())
+        bench.advance(by: .seconds(10))
+        let request = kept()
+        let first = Task { try await agent.send(request) }
+        await stub.waitForHeld(1)
+        let second = Task { try await agent.send(request) }
+        while agent.core.cache?.validations.waiting != 1 { await Task.yield() }
+        stub.releaseAll(
+            with: word == "no-store"
+                ? .response(headers: ["Cache-Control": "no-store"], body: "new")
+                : .response(status: 304, headers: ["ETag": "\"a\"", "Cache-Control": "max-age=0, must-revalidate"]))
+        _ = try await first.value
+        let reply = try await second.value
+        #expect(reply.response.status == 503 && !reply.isFromCache)
+        await agent.shutdown()
+    }
+
+    @Test func afterTheClockWasSetBackANewResponseReplacesTheOld() async throws {
+        let agent = bench.agent(counting(["Cache-Control": "max-age=600"]))
+        #expect(try await texts(agent, kept()) == ["answer 1"])
+        bench.advance(by: .seconds(-500))
+        #expect(try await texts(agent, kept(), kept()) == ["answer 2", "cached answer 2"])
+        bench.advance(by: .seconds(501))
+        #expect(try await texts(agent, kept()) == ["cached answer 2"])
+        await agent.shutdown()
+    }
+
+    /// The newer response is on disk only.
+    @Test(arguments: [true, false]) func anEarlierResponseThatComesLaterIsNotStored(inMemory: Bool) async throws {
+        let stub = StubTransport { request in
+            let headers: Headers = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+            return request.number == 1 ? .hold : .response(headers: headers, body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub, memory: inMemory)
+        let first = Task { [request = kept()] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        let other = kept(["Accept-Language": "de"])
+        #expect(try await texts(agent, other, kept()) == ["answer 2", "answer 3"])
+        stub.releaseAll(
+            with: .response(
+                headers: ["Cache-Control": "max-age=60", "Vary": "Accept-Language"], body: "old"))
+        #expect(try await first.value.value == "old")
+        #expect(try await texts(agent, kept(), other) == ["cached answer 3", "cached answer 2"])
+        await agent.shutdown()
+    }
+
+    /// A 304 that comes after the response to a later request says nothing of that one.
+    @Test func a304ThatComesLaterDoesNotBringTheOldResponseBack() async throws {
+        let stub = StubTransport { request in
+            if request.headers.contains("If-None-Match") { return .hold }
+            return .response(
+                headers: ["Cache-Control": "max-age=100", "ETag": "\"\(request.number)\""],
+                body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub, memory: false)
+        _ = try await agent.send(kept())
+        bench.advance(by: .seconds(100))
+        let first = Task { [request = kept()] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        #expect(try await texts(agent, kept(mode: .reload)) == ["answer 3"])
+        stub.releaseAll(
+            with: .response(status: 304, headers: ["ETag": "\"1\"", "Cache-Control": "max-age=100"]))
+        #expect(try await first.value.value == "answer 1")
+        #expect(try await texts(agent, kept()) == ["cached answer 3"])
+        await agent.shutdown()
+    }
+
+    /// RFC 9111, 4.4: the server has changed it as soon as it says so.
+    @Test(arguments: ["body", "bound"]) func aResponseToPOSTThatBreaksOffInvalidates(way: String) async throws {
+        let server = try LoopbackServer()
+        server.handle("GET", "/x") { request in
+            LoopbackResponse(headers: ["Cache-Control": "max-age=60"], body: Array("\(request.path)".utf8))
+        }
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.cache = CacheConfiguration(directory: bench.path)
+        if way == "bound" { configuration.limits.maxBodyBytes = 100 }
+        let agent = NetworkAgent(configuration: configuration)
+        #expect(try await texts(agent, kept(), kept()) == ["/x", "cached /x"])
+        let length = way == "bound" ? 200 : 10
+        server.script(
+            path: "/x", uses: 1,
+            [.expectHead, .send("HTTP/1.1 201 Created\r\nContent-Length: \(length)\r\n\r\nabc"), .close])
+        let code = await fault { try await agent.send(kept(method: .post)) }
+        #expect(code == (way == "bound" ? .responseTooLarge : .incompleteBody(expected: 10, got: 3)))
+        #expect(try await texts(agent, kept()) == ["/x"])
+        await agent.shutdown()
+        server.stop()
+    }
+
+    /// The key of a response is that of the token that was accepted.
+    @Test func aRefusedTokenIsNoPartOfTheKey() async throws {
+        let stub = StubTransport { request in
+            if request.headers["Authorization"] == "1" { return .response(status: 401) }
+            return .response(headers: ["Cache-Control": "max-age=60"], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub) { $0.authenticator = Numbered() }
+        let request = kept()
+        #expect(try await texts(agent, request, request) == ["answer 2", "cached answer 2"])
+        await agent.shutdown()
+    }
+
+    /// Every token is one more than the last.
+    private struct Numbered: Authenticator {
+        var token: Int? { 1 }
+        func apply(_ token: Int, to request: inout OutgoingRequest) { request.headers["Authorization"] = "\(token)" }
+        func refresh(_ old: Int?, with agent: NetworkAgent) -> Int { (old ?? 0) + 1 }
+    }
+
+    /// RFC 9111, 5.2.1.7
+    @Test func onlyIfCachedNeverUsesTheNetwork() async throws {
+        let stub = counting()
+        let agent = bench.agent(stub)
+        let only: Headers = ["Cache-Control": "only-if-cached"]
+        for request in [kept(only), kept(only, method: .post), kept(only, mode: .reload)] {
+            #expect(try await agent.send(request).response.status == 504)
+        }
+        #expect(stub.requests.isEmpty)
+        await agent.shutdown()
+    }
+
+    @Test func theOrderOfOldStoresIsForgotten() throws {
+        let stores = RecentStores()
+        let variant = try #require(
+            StoredVariant.result(status: 200, [Headers.Field(name: "Cache-Control", value: "max-age=60")]).map {
+                StoredVariant(
+                    $0, StoredVariant.Times(request: 0, response: 0, initialAge: 0), isHead: false, isDecoded: false,
+                    varying: [], variance: .none, isShared: false)
+            })
+        func key(_ number: Int) -> CacheKey { CacheKey(Array("\(number)".utf8)) }
+        let (first, second) = (stores.next(), stores.next())
+        stores.note(variant, under: key(0), sent: second)
+        #expect(stores.isNoted(key(0), since: second) && !stores.isNoted(key(1), since: first))
+        #expect(stores.hasNewer(variant, under: key(0), than: first))
+        #expect(!stores.hasNewer(variant, under: key(0), than: second))
+        let third = stores.next()
+        #expect(!stores.isNoted(key(0), since: third))
+        for number in 1...10_000 { stores.note(variant, under: key(number), sent: stores.next()) }
+        #expect(stores.isNoted(key(0), since: third), "it is no longer known")
+        #expect(!stores.hasNewer(variant, under: key(0), than: first))
+        #expect(!stores.isNoted(key(0), since: stores.next()))
+    }
+}
