@@ -30,6 +30,8 @@ final class RedisWorker {
     private var closeTime: UInt64?
     /// Unconfirmed removals are not repeated before this time, as long as the connection lasts.
     private var nextMakeUp: UInt64 = 0
+    /// They were repeated for the last time, before the end.
+    private var hasMadeUp = false
     private var subscription: RedisSubscription
 
     /// The maximum number of bytes sent ahead, so that a lookup does not wait behind all queued writes.
@@ -79,7 +81,11 @@ final class RedisWorker {
         // Nobody waits for a late reply.
         var isAwaited = false
         sent.forEach { if $0.finish != nil { isAwaited = true } }
-        return looks.isEmpty && changes.isEmpty && !isAwaited
+        guard looks.isEmpty && changes.isEmpty && !isAwaited else { return false }
+        // Nobody repeats removals after the end.
+        if hasMadeUp || connection == nil || loop.isPaused || !loop.owed.hasLeft { return true }
+        (hasMadeUp, nextMakeUp) = (true, 0)
+        return false
     }
 
     // MARK: Connections

@@ -228,6 +228,19 @@ import Testing
         server.stop()
     }
 
+    @Test func aRemovalIsRepeatedForTheLastTimeAtTheEnd() async {
+        let storage = RedisCacheStorage(patient(server.path))
+        #expect(await storage.write(entry(7), under: key(0)))
+        server.script { $0[0] == "UNLINK" ? .text("-BUSY try later\r\n") : .honest }
+        #expect(await !storage.remove(key(0)))
+        // It is repeated at once, and then not before a second has passed.
+        while server.count("UNLINK") < 2 { await Task.yield() }
+        server.script { _ in .honest }
+        await storage.close()
+        #expect(server.names.isEmpty)
+        server.stop()
+    }
+
     @Test func aRemovalIsAnnouncedLaterIfTheMessageFailed() async {
         let (storage, other) = (RedisCacheStorage(patient(server.path)), RedisCacheStorage(patient(server.path)))
         #expect(await storage.write(entry(7), under: key(0)))
