@@ -44,8 +44,8 @@ struct Validators: Sendable, Equatable {
     var lastModified: String?
 
     init(_ headers: Headers) {
-        // Two different tags identify nothing.
-        let tags = Set(headers.values(of: "ETag")).filter { !$0.isEmpty }
+        // Two different tags identify nothing, nor does one whose bytes are no text: it could not be sent back.
+        let tags = Set(headers.values(of: "ETag")).filter { !$0.isEmpty && !$0.contains("\u{FFFD}") }
         tag = tags.count == 1 ? tags.first.map { EntityTag(text: $0) } : nil
         lastModified = headers["Last-Modified"]
     }

@@ -168,6 +168,7 @@ import Testing
     @Test func tagsAreListedByCommasOutsideOfQuotes() {
         #expect(EntityTag.list("\"a,b\" , W/\"c\",,d").map(\.text) == ["\"a,b\"", "W/\"c\"", "d"])
         #expect(Validators(Headers([.init(name: "ETag", value: "a"), .init(name: "ETag", value: "b")])).tag == nil)
+        #expect(Validators(["ETag": "\"\u{FFFD}\""]).tag == nil && Validators(["ETag": "\"é\""]).tag?.text == "\"é\"")
     }
 }
 
