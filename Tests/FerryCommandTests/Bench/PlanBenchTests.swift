@@ -271,10 +271,15 @@ import Testing
     @Test func theWindowsHoldAllRuns() async throws {
         let plan = try plan(#"{"requests": {"a": "/hello"}, "run": "a"}"#)
         try await withLoopbackServer { server in
-            let summary = await PlanBench.perform(
-                try PlanStart(plan, base: server.baseURL), try load("-z", "0.3", "-c", "2"))
-            #expect(summary.windows.reduce(0) { $0 + $1.latencies.count } == summary.runs)
-            #expect(summary.windows.count > 1)
+            var windows = 0
+            // On a busy machine all runs may end within one window.
+            for seconds in ["0.3", "3", "20"] where windows < 2 {
+                let summary = await PlanBench.perform(
+                    try PlanStart(plan, base: server.baseURL), try load("-z", seconds, "-c", "2"))
+                #expect(summary.windows.reduce(0) { $0 + $1.latencies.count } == summary.runs)
+                windows = summary.windows.count
+            }
+            #expect(windows > 1)
         }
     }
 
