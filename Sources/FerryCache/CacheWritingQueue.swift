@@ -106,9 +106,13 @@ final class CacheWritingQueue: Sendable {
 
     /// Whether the entry must not be used because a newer one was not written.
     func isOutdated(_ key: CacheDigest) -> Bool {
-        if owed.isOutdated(key) { return true }
-        if !hasOutdated.load(ordering: .acquiring) { return false }
-        return state.withLock { $0.outdated.contains(key) || $0.leaving.contains(key) }
+        // In the order in which a key passes through them.
+        if hasOutdated.load(ordering: .acquiring),
+            state.withLock({ $0.outdated.contains(key) || $0.leaving.contains(key) })
+        {
+            return true
+        }
+        return owed.isOutdated(key)
     }
 
     func touch(_ key: CacheDigest) {

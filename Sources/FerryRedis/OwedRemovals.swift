@@ -28,9 +28,18 @@ final class OwedRemovals: Sendable {
     func add(_ name: String, isOutdated: Bool = false) -> UInt64 {
         change { state in
             state.last += 1
-            if isOutdated && state.owed[name] == nil && state.owed.count < Self.most { state.outdated.insert(name) }
-            if !isOutdated { state.outdated.remove(name) }
-            if state.owed.count < Self.most || state.owed[name] != nil { state.owed[name] = state.last }
+            if !isOutdated {
+                state.outdated.remove(name)
+                // It is more important than an entry that may not even exist.
+                if state.owed.count >= Self.most, state.owed[name] == nil, let other = state.outdated.popFirst() {
+                    (state.owed[other], _) = (nil, state.left.remove(other))
+                }
+            }
+            if state.owed[name] == nil {
+                if state.owed.count >= Self.most { return state.last }
+                if isOutdated { state.outdated.insert(name) }
+            }
+            state.owed[name] = state.last
             state.left.remove(name)
             return state.last
         }
@@ -66,18 +75,21 @@ final class OwedRemovals: Sendable {
         }
     }
 
-    /// Whether there are removals that must be repeated and that nobody is repeating.
-    var hasLeft: Bool {
-        count.load(ordering: .acquiring) > 0 && state.withLock { $0.isUntold || !$0.left.isEmpty }
+    /// Whether there are removals that must be repeated and that nobody is repeating. Those of outdated entries only
+    /// count if nothing waits to be written, because that may be an older entry under the same name.
+    func hasLeft(nothingWaits: Bool) -> Bool {
+        count.load(ordering: .acquiring) > 0
+            && state.withLock { $0.isUntold || (nothingWaits ? !$0.left.isEmpty : !$0.left.isSubset(of: $0.outdated)) }
     }
 
     /// Takes all removals that must be repeated. The caller repeats them. `nil` if there are none.
-    func takeLeft() -> RemovalDebt? {
+    func takeLeft(nothingWaits: Bool) -> RemovalDebt? {
         if count.load(ordering: .acquiring) == 0 { return nil }
         return change { state in
-            if !state.isUntold && state.left.isEmpty { return nil }
-            defer { (state.left, state.isUntold) = ([], false) }
-            let names = state.left.compactMap { name in state.owed[name].map { (name, $0) } }
+            let taken = nothingWaits ? state.left : state.left.subtracting(state.outdated)
+            if !state.isUntold && taken.isEmpty { return nil }
+            defer { (state.left, state.isUntold) = (state.left.subtracting(taken), false) }
+            let names = taken.compactMap { name in state.owed[name].map { (name, $0) } }
             return RemovalDebt(self, names, isUntold: state.isUntold)
         }
     }

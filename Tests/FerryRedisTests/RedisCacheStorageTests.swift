@@ -1,3 +1,4 @@
+import Dispatch
 import FerryCache
 import FerryRedis
 import Testing
@@ -90,6 +91,29 @@ import Testing
         #expect(!server.commands.contains { $0[0] == "PUBLISH" })
         #expect(!storage.counts.isDisabled)
         await storage.close()
+        server.stop()
+    }
+
+    /// A write that still waits is older than one that was not accepted.
+    @Test func anOlderWriteThatWaitsIsRemovedToo() async {
+        let gate = DispatchSemaphore(value: 0)
+        server.script { words in
+            if words[0] == "GET", words[1].hasSuffix(key(9).name) { gate.wait() }
+            return .honest
+        }
+        let storage = RedisCacheStorage(
+            patient(server.path) { ($0.maxQueuedBytes, $0.minCompressedBytes) = (1_200_000, nil) })
+        async let held = storage.absence(key(9))
+        while !server.commands.contains(where: { $0[0] == "GET" }) { await Task.yield() }
+        // More than is sent ahead.
+        storage.write(entry(1, count: 700_000), under: key(1), nil)
+        storage.write(entry(2, count: 400_000), under: key(2), nil)
+        #expect(await !storage.write(entry(3, count: 200_000), under: key(2)))
+        gate.signal()
+        #expect(await held == .notFound)
+        #expect(await storage.write(entry(4), under: key(4)))
+        await storage.close()
+        #expect(!server.names.contains { $0.hasSuffix(key(2).name) } && server.names.count == 2)
         server.stop()
     }
 

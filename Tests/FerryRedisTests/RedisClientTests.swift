@@ -2,6 +2,24 @@ import Testing
 
 @testable import FerryRedis
 
+@Suite struct RedisOwedRemovalTests {
+    /// Entries that were not replaced may not even exist.
+    @Test func aRemovalIsKeptAlthoughManyEntriesWereNotReplaced() {
+        let owed = OwedRemovals()
+        for number in 0..<10_000 {
+            owed.leave("\(number)", owed.add("\(number)", isOutdated: true), isUntold: false)
+        }
+        #expect(!owed.isRemoved("1"))
+        owed.leave("x", owed.add("x"))
+        #expect(owed.isRemoved("x") && owed.hasLeft(nothingWaits: false))
+        #expect(owed.takeLeft(nothingWaits: false)?.names.map(\.name) == ["x"])
+        #expect(!owed.hasLeft(nothingWaits: false) && owed.hasLeft(nothingWaits: true))
+        let rest = owed.takeLeft(nothingWaits: true)
+        #expect(rest?.names.count == 9999 && rest?.isUntold == false)
+        #expect(owed.takeLeft(nothingWaits: true) == nil)
+    }
+}
+
 /// One command after another over one connection.
 @Suite(.timeLimit(.minutes(1))) struct RedisClientTests {
     private let server = FakeRedis()

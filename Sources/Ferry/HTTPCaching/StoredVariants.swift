@@ -260,9 +260,11 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
 
 extension [StoredVariant] {
     /// These responses, in which `new` replaces `old`, which a 304 has confirmed, and becomes the newest. `nil` if
-    /// another run has meanwhile stored the response to a later request: what the 304 confirms is older.
+    /// another run has meanwhile stored the response to a later request, which `serves` the request: what the 304
+    /// confirms is older.
     func replacing(
-        _ old: [StoredVariant], by new: [StoredVariant], since requestTime: CacheTime
+        _ old: [StoredVariant], by new: [StoredVariant], since requestTime: CacheTime,
+        serves: (StoredVariant) -> Bool = { _ in true }
     ) -> [StoredVariant]? {
         func isReplaced(_ one: StoredVariant) -> Bool {
             !one.isHead && new.contains { $0.variance == one.variance && $0.varying == one.varying }
@@ -273,7 +275,7 @@ extension [StoredVariant] {
         // A response from the future arrived before the clock was set back.
         let now = new.first?.times.response ?? .max
         func isNewer(_ one: StoredVariant) -> Bool { one.times.request >= requestTime && one.times.response <= now }
-        if contains(where: { isReplaced($0) && !isSpokenOf($0) && isNewer($0) }) { return nil }
+        if contains(where: { (isReplaced($0) || serves($0)) && !isSpokenOf($0) && isNewer($0) }) { return nil }
         return new + filter { one in !isReplaced(one) && !old.contains { $0.result === one.result } }
     }
 }
@@ -283,8 +285,8 @@ extension [StoredVariant] {
 /// numbered, not timed, because the clock may be set back. Thread-safe.
 final class RecentStores: Sendable {
     private struct Variant: Sendable {
+        var varying: [String]
         var variance: CacheDigest
-        var isHead: Bool
         /// The number of the request.
         var sent: UInt64
     }
@@ -320,8 +322,8 @@ final class RecentStores: Sendable {
             }
             var record = state.records[digest] ?? Record(changed: number)
             record.changed = number
-            record.variants.removeAll { $0.isHead == variant.isHead && $0.variance == variant.variance }
-            record.variants.append(Variant(variance: variant.variance, isHead: variant.isHead, sent: sent))
+            record.variants.removeAll { $0.variance == variant.variance && $0.varying == variant.varying }
+            record.variants.append(Variant(varying: variant.varying, variance: variant.variance, sent: sent))
             if record.variants.count > StoredVariants.most { record.variants.removeFirst() }
             state.records[digest] = record
         }
@@ -332,12 +334,10 @@ final class RecentStores: Sendable {
         state.withLock { $0.forgotten > number || ($0.records[key.digest]?.changed ?? 0) > number }
     }
 
-    /// Whether the response to a later request, of the same variant, was stored.
-    func hasNewer(_ variant: StoredVariant, under key: CacheKey, than sent: UInt64) -> Bool {
-        state.withLock { state in
-            state.records[key.digest]?.variants.contains {
-                $0.sent > sent && $0.isHead == variant.isHead && $0.variance == variant.variance
-            } ?? false
-        }
+    /// Whether the response to a later request was stored that `serves` this one, too. It gets the fields in `Vary` and
+    /// the digest of their values.
+    func hasNewer(under key: CacheKey, than sent: UInt64, _ serves: ([String], CacheDigest) -> Bool) -> Bool {
+        let record = state.withLock { $0.records[key.digest] }
+        return record?.variants.contains { $0.sent > sent && serves($0.varying, $0.variance) } ?? false
     }
 }

@@ -141,19 +141,24 @@ extension HTTPCacheStage {
     /// its response. A response from the future arrived before the clock was set back.
     private func isOlder(_ variant: StoredVariant, _ now: CacheTime) -> Bool {
         cache.changing.withLock { _ in
-            if cache.recentStores.hasNewer(variant, under: key, than: mark) { return true }
+            if cache.recentStores.hasNewer(under: key, than: mark, serves) { return true }
             return currentVariants?.contains {
-                $0.times.request > variant.times.request && $0.times.response <= now && $0.isHead == variant.isHead
-                    && $0.variance == variant.variance && $0.varying == variant.varying
+                $0.times.request > variant.times.request && $0.times.response <= now
+                    && serves($0.varying, $0.variance)
             } ?? false
         }
+    }
+
+    /// Whether a response with this `Vary` serves the request.
+    private func serves(_ varying: [String], _ variance: CacheDigest) -> Bool {
+        varying.isEmpty || self.variance(varying) == variance
     }
 
     /// The variants that are stored now; another run may have changed them since this one looked. `nil` if they are
     /// unknown: they are not in memory, and those that this run has read may have been removed or replaced.
     private var currentVariants: [StoredVariant]? {
         if let current = cache.recallEntry(key)?.variants { return current.all }
-        let isUnchanged = cache.removals(of: key) == removals && !cache.recentStores.isNoted(key, since: mark)
+        let isUnchanged = cache.removals(of: key) == removals && !cache.recentStores.isNoted(key, since: lookMark)
         return isUnchanged ? stored?.all ?? [] : nil
     }
 
@@ -240,8 +245,10 @@ extension HTTPCacheStage {
             let replaced = which.map { stored.all[$0] }
             let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
             status.isStored = await change(updated, now, writes: isWritten, renews: true, control, until: deadline) {
-                [updated, requestTime] current in
-                current.replacing(replaced, by: updated, since: requestTime)
+                [updated, stage = self] current in
+                current.replacing(replaced, by: updated, since: stage.requestTime) {
+                    stage.serves($0.varying, $0.variance)
+                }
             }
         } else {
             removeSelected(now)

@@ -64,8 +64,9 @@ struct HTTPCacheStage: Sendable {
     var stored: StoredVariants?
     /// `ResponseCache.removals(of:)` before this run looked.
     private(set) var removals: UInt64 = 0
-    /// The number of the request in `ResponseCache.recentStores`, taken before this run looked.
+    /// The number of the request in `ResponseCache.recentStores`, and the number when this run looked last.
     private(set) var mark: UInt64 = 0
+    private(set) var lookMark: UInt64 = 0
     /// The variant that the request selects.
     private(set) var selected: Int?
     private(set) var forward = CacheStatus.Forward.uriMiss
@@ -110,6 +111,7 @@ struct HTTPCacheStage: Sendable {
         requestTime = cache.clock()
         invalidationMark = cache.invalidationMark
         mark = cache.recentStores.next()
+        lookMark = mark
         if !isAnswerable || sent.hasBody {
             forward = .method
             if !plan.mode.asksNetwork { return .refuse(CacheMiss(forward)) }
@@ -125,7 +127,7 @@ struct HTTPCacheStage: Sendable {
             standIn = nil
             guard let isInMemory = await find(control, until: deadline) else { return nil }
             let now = cache.clock()
-            requestTime = now
+            (requestTime, mark) = (now, lookMark)
             invalidationMark = cache.invalidationMark
             guard let selected, let variant = stored?.all[selected] else {
                 if mayLease, isLeased {
@@ -196,7 +198,7 @@ struct HTTPCacheStage: Sendable {
     /// Continues a validation whose request a plain transfer has already sent.
     mutating func take(over validation: PlainValidation) {
         (stored, selected) = (validation.stored, validation.selected)
-        (removals, mark) = (validation.removals, validation.mark)
+        (removals, mark, lookMark) = (validation.removals, validation.mark, validation.mark)
         (requestTime, invalidationMark) = (validation.requestTime, validation.invalidationMark)
         (forward, asksValidation, lead) = (validation.forward, true, validation.lead)
         if let selected, validation.standsIn, let variant = stored?.all[selected] {
@@ -208,7 +210,7 @@ struct HTTPCacheStage: Sendable {
     /// Reads the stored response and selects a variant. Returns whether it was in memory.
     mutating func find(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
         var isInMemory = false
-        (removals, mark) = (cache.removals(of: key), cache.recentStores.next())
+        (removals, lookMark) = (cache.removals(of: key), cache.recentStores.next())
         if let found = cache.recallEntry(key)?.variants {
             (stored, isInMemory) = (found, true)
         } else {

@@ -96,6 +96,49 @@ import Testing
         await agent.shutdown()
     }
 
+    /// The response to the earlier request has no `Vary`, so it would serve all requests.
+    @Test(arguments: [true, false]) func anEarlierResponseWithAnotherVaryIsNotStored(inMemory: Bool) async throws {
+        let stub = StubTransport { request in
+            let headers: Headers = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+            return request.number == 1 ? .hold : .response(headers: headers, body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub, memory: inMemory)
+        let first = Task { [request = kept()] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        #expect(try await texts(agent, kept()) == ["answer 2"])
+        stub.releaseAll(with: .response(headers: ["Cache-Control": "max-age=60"], body: "old"))
+        #expect(try await first.value.value == "old")
+        #expect(try await texts(agent, kept()) == ["cached answer 2"])
+        await agent.shutdown()
+    }
+
+    /// The order is that of the requests, also of one that has not looked into the cache before it was sent.
+    @Test(arguments: [true, false], [true, false])
+    func theOrderOfAReloadIsThatOfItsRequest(inMemory: Bool, reloadIsFirst: Bool) async throws {
+        let server = try LoopbackServer()
+        let gates = [Gate(), Gate()]
+        server.handle("/x") { request in
+            let number = request.headers["X-Number"].flatMap { Int($0) } ?? 0
+            if number > 0 { await gates[number - 1].pass() }
+            return LoopbackResponse(headers: ["Cache-Control": "max-age=60"], body: Array("answer \(number)".utf8))
+        }
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.cache = CacheConfiguration(directory: bench.path)
+        if !inMemory { configuration.cache?.memoryBytes = 0 }
+        let agent = NetworkAgent(configuration: configuration)
+        let reload = Task { [request = kept(["X-Number": "1"], mode: .reload)] in try await agent.send(request) }
+        while gates[0].arrived == 0 { await Task.yield() }
+        let plain = Task { [request = kept(["X-Number": "2"])] in try await agent.send(request) }
+        while gates[1].arrived == 0 { await Task.yield() }
+        for number in reloadIsFirst ? [1, 2] : [2, 1] {
+            gates[number - 1].open()
+            _ = try await (number == 1 ? reload : plain).value
+        }
+        #expect(try await texts(agent, kept()) == ["cached answer 2"])
+        await agent.shutdown()
+        server.stop()
+    }
+
     /// A 304 that comes after the response to a later request says nothing of that one.
     @Test func a304ThatComesLaterDoesNotBringTheOldResponseBack() async throws {
         let stub = StubTransport { request in
@@ -182,13 +225,13 @@ import Testing
         let (first, second) = (stores.next(), stores.next())
         stores.note(variant, under: key(0), sent: second)
         #expect(stores.isNoted(key(0), since: second) && !stores.isNoted(key(1), since: first))
-        #expect(stores.hasNewer(variant, under: key(0), than: first))
-        #expect(!stores.hasNewer(variant, under: key(0), than: second))
+        #expect(stores.hasNewer(under: key(0), than: first) { $0.isEmpty && $1 == .none })
+        #expect(!stores.hasNewer(under: key(0), than: second) { _, _ in true })
         let third = stores.next()
         #expect(!stores.isNoted(key(0), since: third))
         for number in 1...10_000 { stores.note(variant, under: key(number), sent: stores.next()) }
         #expect(stores.isNoted(key(0), since: third), "it is no longer known")
-        #expect(!stores.hasNewer(variant, under: key(0), than: first))
+        #expect(!stores.hasNewer(under: key(0), than: first) { $0.isEmpty && $1 == .none })
         #expect(!stores.isNoted(key(0), since: stores.next()))
     }
 }
