@@ -135,7 +135,7 @@ extension AgentCore {
     func leave(_ control: RunControl) {
         state.withLock { state in
             guard state.controls.removeValue(forKey: ObjectIdentifier(control)) != nil else { return IdleAction() }
-            state.resting -= 1
+            if !control.isShared { state.resting -= 1 }
             return state.becameIdle()
         }.act()
     }
@@ -202,7 +202,7 @@ extension AgentCore {
 extension AgentCore.State {
     fileprivate mutating func enter(_ control: RunControl, _ core: AgentCore) {
         controls[ObjectIdentifier(control)] = control
-        resting += 1
+        if !control.isShared { resting += 1 }
         keep = core
     }
 

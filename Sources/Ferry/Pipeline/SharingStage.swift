@@ -16,7 +16,7 @@ struct SharingStage: Sendable {
         }
         let table = core.sharedTransfers
         let (shared, number, isNew) = table.join(key) {
-            SharedTransfer(RunControl(tag: nil, isRefresh: control.isRefresh))
+            SharedTransfer(RunControl(tag: nil, isRefresh: control.isRefresh, isShared: true))
         }
         let priority = control.lead { [weak shared, core] in shared?.setPriority($0, of: number, in: core) }
         shared.setPriority(priority ?? call.request.priority, of: number, in: core)

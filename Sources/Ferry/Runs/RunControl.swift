@@ -36,6 +36,8 @@ final class RunControl: Sendable {
     let inherited: GroupRun?
     /// Whether it belongs to a token refresh, and so must not wait for that.
     let isRefresh: Bool
+    /// Whether it carries runs that have been admitted themselves, and so does not count as one.
+    let isShared: Bool
 
     /// Create it in the task that starts the run, because the run may belong to a refresh of that task.
     init(tag: String?, of core: AgentCore, in group: GroupRun? = nil, inherits: Bool = false) {
@@ -43,14 +45,15 @@ final class RunControl: Sendable {
         self.group = group
         inherited = inherits ? group : nil
         isRefresh = core.isRefreshing
+        isShared = false
     }
 
     /// Creates the control of a part of a run or of a shared transfer, which belongs to the refresh if the run does.
     /// The task that creates it may be another one than the one that started the run.
-    init(tag: String?, isRefresh: Bool) {
+    init(tag: String?, isRefresh: Bool, isShared: Bool = false) {
         self.tag = tag
         (group, inherited) = (nil, nil)
-        self.isRefresh = isRefresh
+        (self.isRefresh, self.isShared) = (isRefresh, isShared)
     }
 
     /// Why it was ended; `nil` if it was not.

@@ -25,6 +25,21 @@ import Testing
         #expect(await eventually { agent.core.sharedTransfers.waiting == count })
     }
 
+    @Test func aSharedTransferDoesNotCountBesideItsRun() async throws {
+        var configuration = NetworkConfiguration.test
+        (configuration.limits.maxConcurrentTransfers, configuration.limits.queueLength) = (2, 0)
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        for round in 1...3 {
+            let runs = [start(agent, request()), start(agent, request { $0.path = "/y" })]
+            await stub.waitForHeld(2)
+            let third = start(agent, request { $0.path = "/z" })
+            #expect(await fault { try await third.outcome.result.get() } == .queueFull)
+            stub.releaseAll(with: .response(body: "\(round)"))
+            for run in runs { #expect(try await run.outcome.result.get().value == "\(round)") }
+        }
+        await agent.shutdown()
+    }
+
     @Test func identicalRunsShareOneTransfer() async throws {
         let agent = NetworkAgent(configuration: .test, stub: stub)
         let runs = (0..<10).map { _ in start(agent, request()) }
