@@ -181,10 +181,23 @@ struct JSONFile: Sendable {
     private func line(of offset: Int) -> Int { 1 + text.prefix(offset).count { $0 == UInt8(ascii: "\n") } }
 }
 
-/// A report on one line, with fields in alphabetical order, without the line end.
+/// A report on one line, with fields in alphabetical order, without the line end. Characters that could control a
+/// terminal are escaped, which does not change their meaning: they are only in strings.
 func jsonLine(_ report: some Encodable) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     guard let data = try? encoder.encode(report) else { preconditionFailure("a report is always JSON") }
-    return String(decoding: data, as: UTF8.self)
+    let line = String(decoding: data, as: UTF8.self)
+    if !line.unicodeScalars.contains(where: \.commandsTerminals) { return line }
+    return line.unicodeScalars.reduce(into: "") { $0 += $1.commandsTerminals ? $1.escapedForJSON : String($1) }
+}
+
+extension Unicode.Scalar {
+    /// An escape sequence of JSON (RFC 8259, 7).
+    var escapedForJSON: String {
+        UTF16.encode(self)!.map { unit in
+            let digits = String(unit, radix: 16)
+            return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }.joined()
+    }
 }

@@ -23,6 +23,9 @@ import Testing
             #expect(!fetched.output.unicodeScalars.contains("\u{9B}"))
             server.script(
                 path: "/field", [.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-A: \u{9B}31m\r\n\r\n"), .close])
+            let report = try FerryProgram.run("fetch", "--json", server.baseURL + "/field")
+            #expect(report.code == 0 && report.output.contains(#"\u009b31m"#), "\(report)")
+            #expect(!report.output.unicodeScalars.contains("\u{9B}"))
             let plan = try TemporaryFile(
                 Array(
                     #"{"requests": {"a": {"path": "/field", "expect": {"headers": {"X-A": "z"}}}}, "run": "a"}"#.utf8))

@@ -71,8 +71,7 @@ struct JSONPrinter {
         if usesColor { printed += "\u{1B}[\(color)m" }
         for scalar in token {
             if scalar.commandsTerminals {
-                let digits = String(scalar.value, radix: 16)
-                printed += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                printed += scalar.escapedForJSON
             } else {
                 printed.unicodeScalars.append(scalar)
             }
