@@ -55,6 +55,8 @@ final class DownloadWorker: BodyCarrier {
         if download.plan.refusal(of: head, bodyLength: length, to: current.question) != nil { current.run.shorten() }
     }
 
+    func keepsResponse() { current.withLock { $0?.run }?.lengthen() }
+
     // MARK: Responses
 
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody {

@@ -126,13 +126,16 @@ extension Exchange {
             return nil
         }
         let asked = try asked()
-        if asked.body?.isReplayable ?? true { carrier?.waits(after: head) }
         let next = try await session.refused(
             url, generation: token, wasReplayed: refusal != nil, isReplayable: asked.body?.isReplayable ?? true,
-            for: control, until: deadline)
+            for: control, until: deadline
+        ) { [carrier] in carrier?.waits(after: head) }
         // Once until the token is accepted, whatever happens, even if the request is sent again for another reason.
         refusal = TokenRefusal(isReplayed: next.isReplayed, refresh: next.refresh ?? refusal?.refresh)
-        guard next.isReplayed else { return nil }
+        guard next.isReplayed else {
+            carrier?.keepsResponse()
+            return nil
+        }
         leave(result)
         if redirects.history.isEmpty { return .again }
         leg = try await withToken(asked)
@@ -226,7 +229,10 @@ extension Exchange {
         if schemes.isEmpty { return nil }
         let info = call.info
         if result.succeeded { carrier?.waits(after: Response(result, url: url, origin: origin())) }
-        guard let found = try await ask({ try await provider.credential(for: challenge, of: info) }) else { return nil }
+        guard let found = try await ask({ try await provider.credential(for: challenge, of: info) }) else {
+            carrier?.keepsResponse()
+            return nil
+        }
         guard found.isUsable else { throw .unusableCredential(url: url) }
         leave(result)
         hasUnknownCredentials = true

@@ -13,11 +13,11 @@ protocol TokenSession: Sendable {
     /// Whether the response means that the token was refused.
     func isRefused(_ response: Response) -> Bool
 
-    /// The token of a run was refused. Starts a refresh if none is active, and waits for it. A run that cannot be sent
-    /// again does not wait.
+    /// The token of a run was refused. Starts a refresh if none is active, and waits for it; `waits` is called first. A
+    /// run that cannot be sent again does not wait.
     func refused(
         _ url: String, generation: UInt64, wasReplayed: Bool, isReplayable: Bool, for control: RunControl,
-        until deadline: ContinuousClock.Instant?
+        until deadline: ContinuousClock.Instant?, waits: () -> Void
     ) async throws(RequestError) -> TokenRefusal
 
     /// The token of a run was accepted. `refresh` is the number of the refresh that the run has started itself.
@@ -123,7 +123,7 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
 
     func refused(
         _ url: String, generation: UInt64, wasReplayed: Bool, isReplayable: Bool, for control: RunControl,
-        until deadline: ContinuousClock.Instant?
+        until deadline: ContinuousClock.Instant?, waits: () -> Void
     ) async throws(RequestError) -> TokenRefusal {
         let resource = url.prefix { $0 != "?" && $0 != "#" }.hashValue
         let (action, turn) = state.withLock { state in
@@ -134,6 +134,8 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
             return (action, isReplayable ? state.keep(number, action) : nil)
         }
         var refusal = TokenRefusal()
+        // Before the refresh starts, because it may need the place.
+        if turn != nil { waits() }
         if case .startRefresh(let number) = action {
             start(number)
             refusal.refresh = number

@@ -22,7 +22,10 @@ extension NetworkAgent {
     }
 
     func stream<R: Request>(_ request: R, _ call: Call) async throws(RequestError) -> StreamedResponse {
-        try await stream(request, call, StreamCarrier(bound: request.maxBodyBytes))
+        let carrier = StreamCarrier(bound: request.maxBodyBytes) { [core] head in
+            (try? core.builder.checkHead(head, bodyLength: head.result.contentLength, of: request)) != nil
+        }
+        return try await stream(request, call, carrier)
     }
 
     /// Not on the caller's actor.
@@ -109,13 +112,15 @@ protocol BodyCarrier: AnyObject, Sendable {
     /// The response was refused. While the run waits for a token or a credential, it must not hold its transfer.
     func waits(after head: Response)
 
+    /// The wait was in vain: the run keeps the response.
+    func keepsResponse()
+
     /// The head is that of the last response: does what is necessary before it is delivered.
     func take(_ head: Response, of control: RunControl, by core: AgentCore) async throws(RequestError) -> TakenBody
 }
 
 extension BodyCarrier {
     var writerBody: WriterBody? { nil }
-    func waits(after head: Response) {}
 }
 
 /// What happened to a body.
@@ -135,11 +140,14 @@ final class StreamCarrier: BodyCarrier {
     private let left = Mutex<[StreamRun]>([])
     private let bound: Int?
     let writerBody: WriterBody?
+    /// Whether the run accepts a response.
+    private let accepts: @Sendable (Response) -> Bool
 
     /// Without a limit of the request itself there is none, because the body is not held in memory.
-    init(bound: Int?, writing body: WriterBody? = nil) {
+    init(bound: Int?, writing body: WriterBody? = nil, accepts: @escaping @Sendable (Response) -> Bool = { _ in true }) {
         self.bound = bound
         writerBody = body
+        self.accepts = accepts
     }
 
     var isDuplex: Bool { writerBody != nil }
@@ -161,6 +169,9 @@ final class StreamCarrier: BodyCarrier {
         run.abandon(expecting: result.contentLength)
         if isDuplex { left.withLock { $0.append(run) } }
     }
+
+    func waits(after head: Response) { if !accepts(head) { run?.shorten() } }
+    func keepsResponse() { run?.lengthen() }
 
     /// Ends what is still read of responses that nobody needs.
     func endRests(by core: AgentCore) async {

@@ -26,6 +26,8 @@ final class StreamRun: Run, @unchecked Sendable {
         var received = 0
         /// Only the first bytes are needed, and only if nothing better comes.
         var isShortened = false
+        /// How often that has changed.
+        var shortenings = 0
         /// The rest is not needed.
         var isAbandoned = false
         /// The number of decoded body bytes since then.
@@ -255,22 +257,34 @@ final class StreamRun: Run, @unchecked Sendable {
     /// The response was refused, and is needed only if no other follows: reads what an error shows of its body, and
     /// ends the transfer. What comes first, such as a new token, may need its place among the active transfers.
     func shorten() {
-        let resumes = stream.withLock { state in
+        let (number, resumes) = stream.withLock { state in
             state.isShortened = true
+            state.shortenings += 1
             defer { state.isPaused = false }
-            return state.isPaused && state.answer == nil
+            return (state.shortenings, state.isPaused && state.answer == nil)
         }
         if resumes { core.transport.resume(id) }
         core.timerQueue.asyncAfter(deadline: .now() + .seconds(Self.drainTime)) { [weak self] in
-            guard let self else { return }
-            let wake = stream.withLock { state -> Wake in
-                guard state.end == nil else { return .none }
-                state.end = .end
-                return state.reader.take().map { .reader($0, .end) } ?? .none
-            }
-            act(wake)
-            core.cancel(self)
+            self?.cut(number)
         }
+    }
+
+    /// The response is needed after all: what is still to come of it is read, too.
+    func lengthen() {
+        stream.withLock { state in
+            state.isShortened = false
+            state.shortenings += 1
+        }
+    }
+
+    /// Ends a shortened body whose first bytes take too long.
+    private func cut(_ number: Int) {
+        let isCut = stream.withLock { state in
+            guard state.isShortened, state.shortenings == number, state.end == nil else { return false }
+            state.end = .end
+            return true
+        }
+        if isCut { core.cancel(self) }
     }
 
     /// The rest is not needed. A short rest is read, to keep the connection; otherwise the connection is closed.

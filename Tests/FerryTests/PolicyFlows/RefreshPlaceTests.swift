@@ -69,6 +69,53 @@ import Testing
         }
     }
 
+    @Test("A stream that was refused leaves its place to the refresh it waits for", arguments: [9, 600_000])
+    func aRefusedStreamMakesRoom(length: Int) async throws {
+        try await withFlow(memoryBound: 8_000_000) {
+            $0.authenticator = Session(token: TokenServer.expired)
+            $0.limits.transfersPerHost = 1
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            server.handle("/file") { request in
+                if tokens.isValid(request) { return LoopbackResponse(text: "data: content\n\n") }
+                return LoopbackResponse(status: 401, body: [UInt8](repeating: 0x61, count: length))
+            }
+            let streamed = try await agent.stream(Get("/file"))
+            #expect(try await streamed.body.reduce(into: [UInt8]()) { $0 += $1 }.count == 15)
+            // A refusal that the request accepts stays whole.
+            tokens.expire()
+            tokens.refuseTokens(with: 403)
+            var request = HTTPRequest(.get, "/file")
+            request.statusValidation = .any
+            if length < 1000 {
+                let refused = try await agent.stream(request)
+                #expect(refused.head.status == 401)
+                #expect(try await refused.body.reduce(into: [UInt8]()) { $0 += $1 }.count == length)
+            }
+        }
+    }
+
+    @Test("The error of a download shows a late body, if there was nothing to wait for")
+    func aLateRefusalIsShown() async throws {
+        let folder = try Folder()
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+        } _: { server, agent in
+            _ = TokenServer(on: server)
+            server.script(path: "/file", uses: 1, [.send("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"), .serve])
+            server.script(
+                path: "/file",
+                [
+                    .send("HTTP/1.1 401 No\r\nContent-Length: 20\r\n\r\n"), .pause(.milliseconds(1500)),
+                    .send(String(repeating: "a", count: 20)), .serve,
+                ])
+            let error = await fault { () throws(RequestError) in
+                _ = try await agent.download(Get("/file"), to: .file(folder.file("f")))
+            }
+            #expect(error?.code == .invalidStatusCode(401) && error?.response?.body.count == 20)
+        }
+    }
+
     @Test("A download that was challenged leaves its place to what its provider sends")
     func aChallengedDownloadMakesRoom() async throws {
         let folder = try Folder()
