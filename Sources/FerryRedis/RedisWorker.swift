@@ -83,10 +83,12 @@ final class RedisWorker {
         sent.forEach { if $0.finish != nil { isAwaited = true } }
         guard looks.isEmpty && changes.isEmpty && !isAwaited else { return false }
         // Nobody repeats removals after the end.
-        if hasMadeUp || connection == nil || loop.isPaused || !loop.owed.hasLeft(nothingWaits: changes.isEmpty) { return true }
+        if hasMadeUp || connection == nil || loop.isPaused || !owesRemovals { return true }
         (hasMadeUp, nextMakeUp) = (true, 0)
         return false
     }
+
+    private var owesRemovals: Bool { loop.owed.hasLeft(nothingWaits: changes.isEmpty) }
 
     // MARK: Connections
 
@@ -166,7 +168,7 @@ final class RedisWorker {
     private func send() {
         guard let connection else { return }
         do throws(RedisFault) {
-            if loop.owed.hasLeft(nothingWaits: changes.isEmpty), !loop.isPaused, monotonicTime() >= nextMakeUp { try makeUp(by: connection) }
+            if owesRemovals, !loop.isPaused, monotonicTime() >= nextMakeUp { try makeUp(by: connection) }
             while let item = looks.popFirst() { try send(item, by: connection) }
             while connection.unsent < Self.mostUnsent, let item = changes.popFirst() { try send(item, by: connection) }
             if connection.unsent > 0 { try connection.send() }
@@ -194,7 +196,7 @@ final class RedisWorker {
         }
         let now = monotonicTime()
         var end = min(nextDeadline, connection == nil ? .max : subscription.nextTime ?? .max)
-        if connection != nil, loop.owed.hasLeft(nothingWaits: changes.isEmpty), !loop.isPaused { end = min(end, nextMakeUp) }
+        if connection != nil, owesRemovals, !loop.isPaused { end = min(end, nextMakeUp) }
         // Rounded up, so that the time has passed when the thread is back.
         let time = end == .max ? -1 : Int32(clamping: end > now ? (end - now + 999_999) / 1_000_000 : 0)
         guard poll(&descriptors, nfds_t(descriptors.count), time) > 0 else { return }
