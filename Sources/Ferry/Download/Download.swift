@@ -48,6 +48,8 @@ final class Download: Sendable {
         var isPaused = false
         /// Those of them that were paused: their servers may have closed the connection.
         var paused: [StreamRun] = []
+        /// Workers that have something to request when the pause ends.
+        var waiting: [@Sendable () -> Void] = []
 
         mutating func forgetHelpers() {
             (helpers, hasHelpers, helperControls, helperFault) = (nil, false, [], nil)
@@ -312,12 +314,31 @@ extension Download {
         }
     }
 
-    /// Reads the sockets again.
+    /// Reads the sockets again, and requests what is missing.
     func resume() {
-        state.withLock { state in
+        let waiting = state.withLock { state in
             state.isPaused = false
             for run in state.pouring { run.core.transport.resume(run.id) }
+            defer { state.waiting = [] }
+            return state.waiting
         }
+        for goOn in waiting { goOn() }
+    }
+
+    /// Waits for the end of a pause, if there is one. Returns `false` if the run was ended before that, or the deadline
+    /// has passed.
+    func awaitResume(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool {
+        while isPaused {
+            let hasResumed: Bool? = await control.wait(until: deadline) { goOn in
+                let isPaused = state.withLock { state in
+                    if state.isPaused { state.waiting.append { goOn(true) } }
+                    return state.isPaused
+                }
+                if !isPaused { goOn(true) }
+            }
+            if hasResumed == nil { return false }
+        }
+        return true
     }
 
     var isPaused: Bool { state.withLock { $0.isPaused } }

@@ -25,12 +25,12 @@ public struct DownloadTask: Sendable, Identifiable, Hashable {
     /// Whether the download is paused.
     public var isPaused: Bool { download.isPaused }
 
-    /// Stops reading until ``resume()``; bytes that are on their way may still arrive. The download keeps its
-    /// connections and counts as active. ``Timeouts/idle`` does not count during a pause, ``Timeouts/total`` does. Call
-    /// it from any thread.
+    /// Stops reading until ``resume()``, and sends no further request. Bytes on their way may still arrive. The
+    /// download keeps its connections and counts as active. ``Timeouts/idle`` does not count during a pause;
+    /// ``Timeouts/total`` and the deadline do. Call it from any thread.
     public func pause() { download.pause() }
 
-    /// Continues after ``pause()``. If the server has closed the connection, the rest is requested again. Call it from
+    /// Continues after ``pause()``. If the server has closed the connection, the rest is requested now. Call it from
     /// any thread.
     public func resume() { download.resume() }
 

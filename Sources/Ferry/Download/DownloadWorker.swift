@@ -29,6 +29,14 @@ final class DownloadWorker: BodyCarrier {
 
     // MARK: Requests
 
+    /// A paused download requests nothing: nobody would read the response, and a server that closes meanwhile would be
+    /// asked again and again. Adapters run afterwards, because signatures and tokens may expire during the pause.
+    func awaitTurn(
+        _ control: RunControl, until deadline: ContinuousClock.Instant?, _ url: String
+    ) async throws(RequestError) {
+        guard await download.awaitResume(control, until: deadline) else { throw control.overdue(url: url) }
+    }
+
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun {
         let index = segment.withLock { segment in
             if segment == nil { segment = download.claimSegment() }

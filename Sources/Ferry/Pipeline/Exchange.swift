@@ -209,6 +209,7 @@ struct Exchange {
     // MARK: Sending
 
     private mutating func send() async throws(RequestError) -> Answer {
+        try await carrier?.awaitTurn(control, until: deadline, url)
         if leg == nil { leg = try await prepared() }
         guard let leg = leg.map(authorized) else { preconditionFailure("nothing was prepared") }
         // Without user and password, because it is shown from here on and becomes the response's URL.

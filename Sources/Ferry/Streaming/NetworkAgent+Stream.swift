@@ -103,6 +103,11 @@ protocol BodyCarrier: AnyObject, Sendable {
     /// The body that is written while the response is read; `nil` without one.
     var writerBody: WriterBody? { get }
 
+    /// Returns when the next request of the run may be prepared and sent.
+    func awaitTurn(
+        _ control: RunControl, until deadline: ContinuousClock.Instant?, _ url: String
+    ) async throws(RequestError)
+
     /// Creates the run of one transfer, and sets the transfer up for it.
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun
 
@@ -121,6 +126,10 @@ protocol BodyCarrier: AnyObject, Sendable {
 
 extension BodyCarrier {
     var writerBody: WriterBody? { nil }
+
+    func awaitTurn(
+        _ control: RunControl, until deadline: ContinuousClock.Instant?, _ url: String
+    ) async throws(RequestError) {}
 }
 
 /// What happened to a body.
