@@ -56,7 +56,7 @@ struct Exchange {
     private var standIn: (result: TransferResult, trace: CacheTrace)?
     /// A validation referred to a response that is not stored: the next transfer is unconditional.
     private var asksNoValidation = false
-    /// What has identified the user, after how many redirects: the target of one responds to the user who was sent there.
+    /// What has identified the user, after how many redirects: a target responds to the user who was sent there.
     private var secrets: [(hop: Int, secret: HTTPCacheKey.Secret)] = []
     /// The jar had cookies when a transfer of this run was sent. The target of a redirect may be meant for their owner,
     /// even if the jar was emptied in the meantime.
