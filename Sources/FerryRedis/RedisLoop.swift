@@ -135,6 +135,9 @@ final class RedisLoop: Sendable {
         }
     }
 
+    /// Whether changes have been added since the last call of `take()`.
+    var hasNewChanges: Bool { state.withLock { !$0.taken.changes.isEmpty } }
+
     /// Connects on another thread, because resolving the host name may take seconds.
     func connect(_ role: Role) {
         connecting.async { [self] in

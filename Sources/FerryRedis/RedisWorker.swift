@@ -88,7 +88,10 @@ final class RedisWorker {
         return false
     }
 
-    private var owesRemovals: Bool { loop.owed.hasLeft(nothingWaits: changes.isEmpty) }
+    private var owesRemovals: Bool { loop.owed.hasLeft(nothingWaits: nothingWaits) }
+    private var mayMakeUp: Bool { owesRemovals && !loop.isPaused && monotonicTime() >= nextMakeUp }
+    /// Whether no change waits to be sent.
+    private var nothingWaits: Bool { changes.isEmpty && !loop.hasNewChanges }
 
     // MARK: Connections
 
@@ -125,7 +128,7 @@ final class RedisWorker {
     /// Repeats the removals that Redis has not confirmed, and notifies the other processes, which may have the entries
     /// in memory.
     private func makeUp(by connection: RedisConnection) throws(RedisFault) {
-        guard let debt = loop.owed.takeLeft(nothingWaits: changes.isEmpty) else { return }
+        guard let debt = loop.owed.takeLeft(nothingWaits: nothingWaits) else { return }
         let now = monotonicTime()
         nextMakeUp = now &+ Self.makeUpPause
         // First register all of them, so that none is forgotten if a command cannot be appended.
@@ -168,9 +171,11 @@ final class RedisWorker {
     private func send() {
         guard let connection else { return }
         do throws(RedisFault) {
-            if owesRemovals, !loop.isPaused, monotonicTime() >= nextMakeUp { try makeUp(by: connection) }
+            if mayMakeUp { try makeUp(by: connection) }
             while let item = looks.popFirst() { try send(item, by: connection) }
             while connection.unsent < Self.mostUnsent, let item = changes.popFirst() { try send(item, by: connection) }
+            // Now nothing waits, perhaps for a moment only.
+            if mayMakeUp { try makeUp(by: connection) }
             if connection.unsent > 0 { try connection.send() }
         } catch {
             lost(error)

@@ -87,7 +87,10 @@ final class AgentCore: TransferReceiver {
     }
 
     /// Whether the current task refreshes this agent's token. Active runs wait for the requests of such a task.
-    var isRefreshing: Bool { RefreshScope.core == ObjectIdentifier(self) }
+    var isRefreshing: Bool {
+        guard let scope = RefreshScope.current, scope.core == ObjectIdentifier(self) else { return false }
+        return !scope.isOver.load(ordering: .relaxed)
+    }
 
     /// A shutdown waits for it within the grace period: a refresh may have to store the token that it was given.
     func refreshBegan() { state.withLock { $0.refreshes += 1 } }

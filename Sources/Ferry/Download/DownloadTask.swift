@@ -26,8 +26,8 @@ public struct DownloadTask: Sendable, Identifiable, Hashable {
     public var isPaused: Bool { download.isPaused }
 
     /// Stops reading until ``resume()``, and sends no further request. Bytes on their way may still arrive. The
-    /// download keeps its connections and counts as active. ``Timeouts/idle`` does not count during a pause;
-    /// ``Timeouts/total`` and the deadline do. Call it from any thread.
+    /// download keeps its connections and counts as active. ``Timeouts/idle`` does not count during a pause. The
+    /// deadline does, and ``Timeouts/total`` for a transfer that is under way. Call it from any thread.
     public func pause() { download.pause() }
 
     /// Continues after ``pause()``. If the server has closed the connection, the rest is requested now. Call it from

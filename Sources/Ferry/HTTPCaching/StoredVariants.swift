@@ -259,24 +259,27 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
 }
 
 extension [StoredVariant] {
-    /// These responses, in which `new` replaces `old`, which a 304 has confirmed, and becomes the newest. `nil` if
-    /// another run has meanwhile stored the response to a later request, which `serves` the request: what the 304
-    /// confirms is older.
+    /// These responses, in which `new` replaces `old`, which a 304 has confirmed. `nil` if one of those was removed
+    /// meanwhile, or if another run has stored the response to a later request, which `serves` this one, too: what the
+    /// 304 confirms is older.
     func replacing(
         _ old: [StoredVariant], by new: [StoredVariant], since requestTime: CacheTime,
-        serves: (StoredVariant) -> Bool = { _ in true }
+        serves: (StoredVariant) -> Bool
     ) -> [StoredVariant]? {
         func isReplaced(_ one: StoredVariant) -> Bool {
             !one.isHead && new.contains { $0.variance == one.variance && $0.varying == one.varying }
         }
-        func isSpokenOf(_ one: StoredVariant) -> Bool {
-            old.contains { $0.result === one.result || $0.validators == one.validators && $0.validators.isAny }
+        func isSame(_ one: StoredVariant, _ other: StoredVariant) -> Bool {
+            one.result === other.result || one.validators == other.validators && one.validators.isAny
         }
+        func isSpokenOf(_ one: StoredVariant) -> Bool { old.contains { isSame($0, one) } }
         // A response from the future arrived before the clock was set back.
         let now = new.first?.times.response ?? .max
         func isNewer(_ one: StoredVariant) -> Bool { one.times.request >= requestTime && one.times.response <= now }
+        if !old.allSatisfy({ one in contains { isSame($0, one) } }) { return nil }
         if contains(where: { (isReplaced($0) || serves($0)) && !isSpokenOf($0) && isNewer($0) }) { return nil }
-        return new + filter { one in !isReplaced(one) && !old.contains { $0.result === one.result } }
+        let others = filter { one in !isReplaced(one) && !old.contains { $0.result === one.result } }
+        return others.filter(isNewer) + new + others.filter { !isNewer($0) }
     }
 }
 
@@ -287,6 +290,7 @@ final class RecentStores: Sendable {
     private struct Variant: Sendable {
         var varying: [String]
         var variance: CacheDigest
+        var isHead: Bool
         /// The number of the request.
         var sent: UInt64
     }
@@ -313,6 +317,22 @@ final class RecentStores: Sendable {
 
     /// A response is stored; `sent` is the number of its request.
     func note(_ variant: StoredVariant, under key: CacheKey, sent: UInt64) {
+        change(key) { variants in
+            let old = variants.firstIndex {
+                $0.isHead == variant.isHead && $0.variance == variant.variance && $0.varying == variant.varying
+            }
+            // A 304 to an earlier request may have confirmed it.
+            let last = max(sent, old.map { variants.remove(at: $0).sent } ?? 0)
+            variants.append(
+                Variant(varying: variant.varying, variance: variant.variance, isHead: variant.isHead, sent: last))
+            if variants.count > StoredVariants.most { variants.removeFirst() }
+        }
+    }
+
+    /// Some of the stored responses were removed.
+    func noteRemoval(under key: CacheKey) { change(key) { _ in } }
+
+    private func change(_ key: CacheKey, _ body: (inout [Variant]) -> Void) {
         let (digest, number) = (key.digest, next())
         state.withLock { state in
             if state.records.count >= Self.most && state.records[digest] == nil {
@@ -320,12 +340,8 @@ final class RecentStores: Sendable {
                 state.records = state.records.filter { $0.value.changed > middle }
                 state.forgotten = middle
             }
-            var record = state.records[digest] ?? Record(changed: number)
-            record.changed = number
-            record.variants.removeAll { $0.variance == variant.variance && $0.varying == variant.varying }
-            record.variants.append(Variant(varying: variant.varying, variance: variant.variance, sent: sent))
-            if record.variants.count > StoredVariants.most { record.variants.removeFirst() }
-            state.records[digest] = record
+            body(&state.records[digest, default: Record(changed: number)].variants)
+            state.records[digest]?.changed = number
         }
     }
 
@@ -335,9 +351,20 @@ final class RecentStores: Sendable {
     }
 
     /// Whether the response to a later request was stored that `serves` this one, too. It gets the fields in `Vary` and
-    /// the digest of their values.
-    func hasNewer(under key: CacheKey, than sent: UInt64, _ serves: ([String], CacheDigest) -> Bool) -> Bool {
+    /// the digest of their values. A response to HEAD serves no GET.
+    func hasNewer(
+        under key: CacheKey, than sent: UInt64, isHead: Bool, _ serves: ([String], CacheDigest) -> Bool
+    ) -> Bool {
         let record = state.withLock { $0.records[key.digest] }
-        return record?.variants.contains { $0.sent > sent && serves($0.varying, $0.variance) } ?? false
+        return record?.variants.contains {
+            $0.sent > sent && (isHead || !$0.isHead) && serves($0.varying, $0.variance)
+        } ?? false
+    }
+
+    /// Whether this one is the response to a later request.
+    func isNewer(_ variant: StoredVariant, under key: CacheKey, than sent: UInt64) -> Bool {
+        hasNewer(under: key, than: sent, isHead: variant.isHead) {
+            $0 == variant.varying && $1 == variant.variance
+        }
     }
 }

@@ -58,14 +58,12 @@ extension HTTPCacheStage {
                 initialAge: Freshness.initialAge(response, requestTime: requestTime, responseTime: now)),
             isHead: isHead, isDecoded: result.isDecoded, varying: varying, variance: variance(varying),
             isShared: plan.terms.isShared)
-        if isOlder(variant, now) { return .deliver(result, trace(status), validation: nil) }
         if cache.leaseTime != nil { cache.unshared.remove(key) }
-        status.ttl = .seconds((variant.lifetime.microseconds - variant.times.initialAge).flooredSeconds)
-        status.isStored = await change([variant], now, control, until: deadline) { [isHead] old in
-            [variant]
-                + old.filter {
-                    $0.variance != variant.variance || $0.varying != varying || ($0.isHead != isHead && isHead)
-                }
+        status.isStored = await change([variant], now, control, until: deadline) { [stage = self] old in
+            stage.variants(with: variant, in: old, now)
+        }
+        if status.isStored {
+            status.ttl = .seconds((variant.lifetime.microseconds - variant.times.initialAge).flooredSeconds)
         }
         return .deliver(result, trace(status), validation: nil)
     }
@@ -133,20 +131,26 @@ extension HTTPCacheStage {
             if left.count == current.count { return }
             if left.isEmpty { return cache.remove(key) }
             let made = StoredVariants(left, stored: now, maxBytes: cache.maxEntryBytes)
+            cache.recentStores.noteRemoval(under: key)
             cache.keep(made, under: key, made.entry(isShared: plan.terms.isShared))
         }
     }
 
-    /// Whether another run, perhaps in another process, has sent its request later than this one and has already stored
-    /// its response. A response from the future arrived before the clock was set back.
-    private func isOlder(_ variant: StoredVariant, _ now: CacheTime) -> Bool {
-        cache.changing.withLock { _ in
-            if cache.recentStores.hasNewer(under: key, than: mark, serves) { return true }
-            return currentVariants?.contains {
-                $0.times.request > variant.times.request && $0.times.response <= now
-                    && serves($0.varying, $0.variance)
-            } ?? false
+    /// The stored variants with a new one, behind the responses to later requests. `nil` if one of those serves this
+    /// request: another run, perhaps in another process, has sent its request later, and its response is stored. A
+    /// response from the future arrived before the clock was set back.
+    private func variants(with new: StoredVariant, in old: [StoredVariant], _ now: CacheTime) -> [StoredVariant]? {
+        if cache.recentStores.hasNewer(under: key, than: mark, isHead: isHead, serves) { return nil }
+        func isNewer(_ one: StoredVariant) -> Bool {
+            one.times.request > new.times.request && one.times.response <= now
+                || cache.recentStores.isNewer(one, under: key, than: mark)
         }
+        let servesThis = old.filter { (isHead || !$0.isHead) && serves($0.varying, $0.variance) }
+        if servesThis.contains(where: isNewer) { return nil }
+        let others = old.filter {
+            $0.variance != new.variance || $0.varying != new.varying || ($0.isHead != isHead && isHead)
+        }
+        return others.filter(isNewer) + [new] + others.filter { !isNewer($0) }
     }
 
     /// Whether a response with this `Vary` serves the request.
@@ -313,6 +317,8 @@ extension HTTPCacheStage {
             }
             if changed.isEmpty { return cache.remove(key) }
             let made = StoredVariants(changed, stored: now, maxBytes: cache.maxEntryBytes)
+            cache.recentStores.noteRemoval(under: key)
+            lookMark = cache.recentStores.next()
             cache.keep(made, under: key, made.entry(isShared: plan.terms.isShared))
             stored = made  // The next change begins with it, also without memory.
         }

@@ -66,7 +66,7 @@ struct HTTPCacheStage: Sendable {
     private(set) var removals: UInt64 = 0
     /// The number of the request in `ResponseCache.recentStores`, and the number when this run looked last.
     private(set) var mark: UInt64 = 0
-    private(set) var lookMark: UInt64 = 0
+    var lookMark: UInt64 = 0
     /// The variant that the request selects.
     private(set) var selected: Int?
     private(set) var forward = CacheStatus.Forward.uriMiss
@@ -135,7 +135,9 @@ struct HTTPCacheStage: Sendable {
                     switch await waitForOther(control, until: deadline) {
                     case .brokenOff: return nil
                     case .stored: continue
-                    case .own: requestTime = cache.clock()
+                    case .own:
+                        (requestTime, invalidationMark) = (cache.clock(), cache.invalidationMark)
+                        mark = cache.recentStores.next()
                     }
                 }
                 return missed(validates: validates)

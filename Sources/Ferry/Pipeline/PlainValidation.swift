@@ -148,9 +148,15 @@ final class PlainValidation: Sendable {
     /// removed or replaced meanwhile.
     private func store(_ new: StoredVariant, isWritten: Bool, isShared: Bool) -> Bool {
         cache.changing.withLock { _ in
-            let current = cache.recallEntry(key)?.variants ?? (cache.removals(of: key) == removals ? stored : nil)
+            let isUnchanged =
+                cache.removals(of: key) == removals && !cache.recentStores.isNoted(key, since: mark)
+            let current = cache.recallEntry(key)?.variants ?? (isUnchanged ? stored : nil)
             let old = stored.all[selected]
-            guard let variants = current?.all.replacing([old], by: [new], since: requestTime) else { return false }
+            // One with another `Vary` may serve the request.
+            let variants = current?.all.replacing([old], by: [new], since: requestTime) {
+                $0.varying != old.varying || $0.variance == old.variance
+            }
+            guard let variants else { return false }
             let made = StoredVariants(variants, stored: new.times.response, maxBytes: cache.maxEntryBytes)
             cache.recentStores.note(new, under: key, sent: mark)
             cache.keep(made, under: key, isWritten ? made.entry(isShared: isShared) : nil)

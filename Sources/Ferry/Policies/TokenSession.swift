@@ -188,8 +188,12 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
         let agent = NetworkAgent(core)
         core.refreshBegan()
         let task = Task.detached { [self] in
-            defer { agent.core.refreshEnded() }
-            await RefreshScope.$core.withValue(ObjectIdentifier(agent.core)) {
+            let scope = RefreshScope(agent.core)
+            defer {
+                scope.isOver.store(true, ordering: .relaxed)
+                agent.core.refreshEnded()
+            }
+            await RefreshScope.$current.withValue(scope) {
                 let old = state.withLock { $0.token }
                 do {
                     end(number, .success(try await authenticator.refresh(old, with: agent)))
@@ -271,8 +275,14 @@ extension AuthenticatorSession.State {
     }
 }
 
-/// Whether the current task refreshes a token: what it sends must not wait for that refresh.
-enum RefreshScope {
+/// The refresh that the current task belongs to: what it sends must not wait for that refresh. A task that the refresh
+/// has started and that outlives it belongs to it no longer.
+final class RefreshScope: Sendable {
+    @TaskLocal static var current: RefreshScope?
+
     /// The agent whose token is being refreshed.
-    @TaskLocal static var core: ObjectIdentifier?
+    let core: ObjectIdentifier
+    let isOver = Atomic<Bool>(false)
+
+    init(_ core: AgentCore) { self.core = ObjectIdentifier(core) }
 }

@@ -153,7 +153,8 @@ final class StreamCarrier: BodyCarrier {
     private let accepts: @Sendable (Response) -> Bool
 
     /// Without a limit of the request itself there is none, because the body is not held in memory.
-    init(bound: Int?, writing body: WriterBody? = nil, accepts: @escaping @Sendable (Response) -> Bool = { _ in true }) {
+    init(bound: Int?, writing body: WriterBody? = nil, accepts: @escaping @Sendable (Response) -> Bool = { _ in true })
+    {
         self.bound = bound
         writerBody = body
         self.accepts = accepts

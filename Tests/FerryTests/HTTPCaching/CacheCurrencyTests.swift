@@ -112,6 +112,69 @@ import Testing
         await agent.shutdown()
     }
 
+    /// It would serve the later request, too, if it came first.
+    @Test func anEarlierResponseForAllStaysBehindALaterOneForSome() async throws {
+        let stub = StubTransport { request in
+            let headers: Headers = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+            return request.number == 1 ? .hold : .response(headers: headers, body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        let first = Task { [request = kept()] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        let german = kept(["Accept-Language": "de"])
+        #expect(try await texts(agent, german) == ["answer 2"])
+        bench.advance(by: .seconds(1))
+        stub.releaseAll(with: .response(headers: ["Cache-Control": "max-age=60"], body: "old"))
+        #expect(try await first.value.value == "old")
+        #expect(try await texts(agent, german, kept()) == ["cached answer 2", "cached old"])
+        await agent.shutdown()
+    }
+
+    /// A response to HEAD serves no GET.
+    @Test func aLaterHEADDoesNotKeepAGETFromBeingStored() async throws {
+        let fields: Headers = ["Cache-Control": "max-age=60", "ETag": "\"a\""]
+        let stub = StubTransport { $0.number == 1 ? .hold : .response(headers: fields) }
+        let agent = bench.agent(stub)
+        let first = Task { [request = kept()] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        _ = try await agent.send(kept(method: .head))
+        stub.releaseAll(with: .response(headers: fields, body: "whole"))
+        _ = try await first.value
+        #expect(try await texts(agent, kept()) == ["cached whole"])
+        await agent.shutdown()
+    }
+
+    /// The server has taken the response back while it was being validated.
+    @Test(arguments: [true, false], [true, false])
+    func a304DoesNotBringBackWhatWasRemoved(inMemory: Bool, isPlain: Bool) async throws {
+        let stub = StubTransport { request in
+            if request.number == 3 { return .hold }
+            let language = request.headers["Accept-Language"] ?? ""
+            var headers: Headers = ["Cache-Control": "max-age=100", "Vary": "Accept-Language"]
+            headers["ETag"] = "\"\(language)\""
+            if request.number > 2 { headers = ["Cache-Control": "no-store"] }
+            return .response(headers: headers, body: "\(language) \(request.number)")
+        }
+        let agent = bench.agent(stub, memory: inMemory)
+        func language(_ name: String, mode: CacheMode? = nil) -> Kept {
+            var request = kept(["Accept-Language": name], mode: mode)
+            if isPlain { request.cachePolicy = .http() }
+            return request
+        }
+        for name in ["de", "en"] { _ = try await agent.send(kept(["Accept-Language": name])) }
+        bench.advance(by: .seconds(100))
+        let first = Task { [request = language("de")] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        #expect(try await texts(agent, language("de", mode: .reload)) == ["de 4"])
+        stub.releaseAll(
+            with: .response(
+                status: 304,
+                headers: ["ETag": "\"de\"", "Cache-Control": "max-age=100", "Vary": "Accept-Language"]))
+        #expect(try await first.value.value == "de 1")
+        #expect(try await texts(agent, kept(["Accept-Language": "de"])) == ["de 5"])
+        await agent.shutdown()
+    }
+
     /// The order is that of the requests, also of one that has not looked into the cache before it was sent.
     @Test(arguments: [true, false], [true, false])
     func theOrderOfAReloadIsThatOfItsRequest(inMemory: Bool, reloadIsFirst: Bool) async throws {
@@ -225,13 +288,13 @@ import Testing
         let (first, second) = (stores.next(), stores.next())
         stores.note(variant, under: key(0), sent: second)
         #expect(stores.isNoted(key(0), since: second) && !stores.isNoted(key(1), since: first))
-        #expect(stores.hasNewer(under: key(0), than: first) { $0.isEmpty && $1 == .none })
-        #expect(!stores.hasNewer(under: key(0), than: second) { _, _ in true })
+        #expect(stores.hasNewer(under: key(0), than: first, isHead: false) { $0.isEmpty && $1 == .none })
+        #expect(!stores.hasNewer(under: key(0), than: second, isHead: false) { _, _ in true })
         let third = stores.next()
         #expect(!stores.isNoted(key(0), since: third))
         for number in 1...10_000 { stores.note(variant, under: key(number), sent: stores.next()) }
         #expect(stores.isNoted(key(0), since: third), "it is no longer known")
-        #expect(!stores.hasNewer(under: key(0), than: first) { $0.isEmpty && $1 == .none })
+        #expect(!stores.hasNewer(under: key(0), than: first, isHead: false) { $0.isEmpty && $1 == .none })
         #expect(!stores.isNoted(key(0), since: stores.next()))
     }
 }

@@ -28,6 +28,47 @@ import Testing
         }
     }
 
+    @Test("A task that outlives the refresh that started it is not part of the refresh")
+    func aTaskOfARefreshIsOrdinaryAfterIt() async throws {
+        let later = Later()
+        try await withFlow {
+            $0.authenticator = later
+            ($0.limits.maxConcurrentTransfers, $0.limits.queueLength) = (1, 0)
+        } _: { server, agent in
+            let (held, hold) = (Gate(), Gate())
+            _ = TokenServer(on: server)
+            server.handle("/hold") { _ in
+                held.open()
+                await hold.pass()
+                return LoopbackResponse()
+            }
+            _ = try await agent.send(Get("/data"))
+            let blocking = Task { try await agent.send(Get("/hold")) }
+            await held.pass()
+            later.gate.open()
+            #expect(await later.code.value() == .queueFull)
+            hold.open()
+            _ = try await blocking.value
+        }
+    }
+
+    private final class Later: Authenticator {
+        let gate = Gate()
+        let code = OneShot<RequestError.Code?>()
+
+        func apply(_ token: String, to request: inout OutgoingRequest) {
+            request.headers["Authorization"] = "Bearer \(token)"
+        }
+
+        func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
+            Task {
+                await gate.pass()
+                code.finish(await agent.result(Get("/token"), .awaited).error?.code)
+            }
+            return try await agent.get("/token", as: String.self)
+        }
+    }
+
     /// Fetches the token with or without the authenticator's own token.
     private struct Refreshing: Authenticator {
         var usesAuthenticator: Bool
