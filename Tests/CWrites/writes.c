@@ -18,16 +18,26 @@
 #endif
 
 typedef struct kind {
+  const char *ends[2]; /* of the names of the files */
   atomic_bool holds;
   int held;
 } kind;
 
+#define PART ".ferry-part"
+#define OTHER ".held"
+
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t change;
-  kind writes, reads, opens, closes;
+  kind writes, reads, opens, closes, syncs, directories;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER,
-           .change = PTHREAD_COND_INITIALIZER};
+           .change = PTHREAD_COND_INITIALIZER,
+           .writes = {.ends = {PART}},
+           .reads = {.ends = {OTHER}},
+           .opens = {.ends = {OTHER, PART}},
+           .closes = {.ends = {OTHER}},
+           .syncs = {.ends = {PART}},
+           .directories = {.ends = {OTHER}}};
 
 static void hold(kind *kind) {
   pthread_mutex_lock(&state.lock);
@@ -63,6 +73,12 @@ void opens_release(void) { let_go(&state.opens); }
 void closes_hold(void) { hold(&state.closes); }
 int closes_held(void) { return held(&state.closes); }
 void closes_release(void) { let_go(&state.closes); }
+void syncs_hold(void) { hold(&state.syncs); }
+int syncs_held(void) { return held(&state.syncs); }
+void syncs_release(void) { let_go(&state.syncs); }
+void directories_hold(void) { hold(&state.directories); }
+int directories_held(void) { return held(&state.directories); }
+void directories_release(void) { let_go(&state.directories); }
 
 #ifdef SANITIZED
 
@@ -77,21 +93,27 @@ static bool ends_with(const char *path, size_t n, const char *end) {
   return n > m && !memcmp(path + n - m, end, m);
 }
 
-static bool is_named(int fd, const char *path, const char *end) {
+static bool concerns(const kind *kind, int fd, const char *path) {
   char link[64], found[4096];
-  if (path)
-    return ends_with(path, strlen(path), end);
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t n = readlink(link, found, sizeof found);
-  return n > 0 && ends_with(found, (size_t)n, end);
+  size_t n = path ? strlen(path) : 0;
+  if (!path) {
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, found, sizeof found);
+    path = found;
+    n = length > 0 ? (size_t)length : 0;
+  }
+  for (int i = 0; i < 2 && kind->ends[i]; i++)
+    if (ends_with(path, n, kind->ends[i]))
+      return true;
+  return false;
 }
 
 /* Returns whether it has waited. The file has a path or a descriptor. */
-static bool wait_for(kind *kind, int fd, const char *path, const char *end) {
+static bool wait_for(kind *kind, int fd, const char *path) {
   if (!kind->holds)
     return false;
   pthread_mutex_lock(&state.lock);
-  bool holds = kind->holds && is_named(fd, path, end);
+  bool holds = kind->holds && concerns(kind, fd, path);
   kind->held += holds;
   while (holds && kind->holds)
     pthread_cond_wait(&state.change, &state.lock);
@@ -111,7 +133,7 @@ typedef ssize_t reader(int, void *, size_t, off_t);
 
 ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
   writer *real = (writer *)dlsym(RTLD_NEXT, "pwrite");
-  bool waited = wait_for(&state.writes, fd, NULL, ".ferry-part");
+  bool waited = wait_for(&state.writes, fd, NULL);
   ssize_t n = real(fd, bytes, count, offset);
   if (waited)
     done(&state.writes);
@@ -120,22 +142,50 @@ ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
 
 ssize_t pread(int fd, void *bytes, size_t count, off_t offset) {
   reader *real = (reader *)dlsym(RTLD_NEXT, "pread");
-  bool waited = wait_for(&state.reads, fd, NULL, ".held");
+  bool waited = wait_for(&state.reads, fd, NULL);
   ssize_t n = real(fd, bytes, count, offset);
   if (waited)
     done(&state.reads);
   return n;
 }
 
-/* These two call the system directly, because a child calls them between
- * fork(2) and exec(2). */
+/* These call the system directly: a child calls some of them between fork(2)
+ * and exec(2). */
+
+static int sync_with(long number, int fd) {
+  kind *kind = &state.syncs;
+  bool waited = wait_for(kind, fd, NULL);
+  if (!waited) {
+    kind = &state.directories;
+    waited = wait_for(kind, fd, NULL);
+  }
+  long code = syscall(number, fd);
+  if (waited)
+    done(kind);
+  return (int)code;
+}
+
+int fsync(int fd) { return sync_with(SYS_fsync, fd); }
+int fdatasync(int fd) { return sync_with(SYS_fdatasync, fd); }
+
+int openat(int directory, const char *path, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+  va_end(arguments);
+  bool waited = wait_for(&state.opens, -1, path);
+  long fd = syscall(SYS_openat, directory, path, flags, mode);
+  if (waited)
+    done(&state.opens);
+  return (int)fd;
+}
 
 int open(const char *path, int flags, ...) {
   va_list arguments;
   va_start(arguments, flags);
   mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
   va_end(arguments);
-  bool waited = wait_for(&state.opens, -1, path, ".held");
+  bool waited = wait_for(&state.opens, -1, path);
   long fd = syscall(SYS_openat, AT_FDCWD, path, flags, mode);
   if (waited)
     done(&state.opens);
@@ -143,7 +193,7 @@ int open(const char *path, int flags, ...) {
 }
 
 int close(int fd) {
-  bool waited = wait_for(&state.closes, fd, NULL, ".held");
+  bool waited = wait_for(&state.closes, fd, NULL);
   long code = syscall(SYS_close, fd);
   if (waited)
     done(&state.closes);

@@ -20,7 +20,7 @@ extension FaultRow {
                 "R74", "a reader that stops early, a response that nobody reads",
                 "a short rest is read, a long one is closed, and the next request succeeds"),
             FaultRow(
-                "R119", "a write to the disk or to standard output that does not return",
+                "R119", "a call of the disk, or a write to standard output, that does not return",
                 "cancel, deadline and shutdown take effect in time, and the process can end"),
             FaultRow(
                 "R120", "a job that blocks the event loop for longer than the limits of the runs behind it",

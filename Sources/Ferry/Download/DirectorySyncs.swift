@@ -60,31 +60,26 @@ final class DirectorySyncs: Sendable {
     }
 }
 
-/// The thread on which one download waits for the disk, so that no thread of the task executor does.
+/// The thread on which one download waits for the disk, so that no thread of the task executor does. Its jobs run one
+/// after the other, also those that nobody waits for any more.
 struct DiskQueue: Sendable {
     private let queue = DispatchQueue(label: "ferry.disk")
 
-    /// Runs `body` there.
-    func run<Value: Sendable>(_ body: @escaping @Sendable () throws(FileFault) -> Value) async throws(FileFault)
-        -> Value
-    {
-        let result = await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: Result { () throws(FileFault) in try body() }) }
-        }
-        return try result.get()
-    }
+    /// How long a run that has ended waits for the disk, like the core for a write.
+    private static let patience = Duration.milliseconds(100)
 
-    /// The same for work that ends after it returns: `body` receives a closure to call then, once, on any thread.
+    /// Runs `body` there. It receives a closure to call with its result, once, on any thread. Returns `nil` if the run
+    /// was ended, or its deadline has passed, and the disk is still not done 0.1 seconds later.
     func run<Value: Sendable>(
-        endingLater body: @escaping @Sendable (@escaping @Sendable (Result<Value, FileFault>) -> Void) -> Void
-    ) async throws(FileFault) -> Value {
-        let result = await withCheckedContinuation { continuation in
-            queue.async { body { continuation.resume(returning: $0) } }
-        }
-        return try result.get()
+        for control: RunControl, until deadline: ContinuousClock.Instant?,
+        _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void
+    ) async -> Value? {
+        let value = OneShot<Value?>()
+        queue.async { body { value.finish($0) } }
+        return await control.wait(for: value, until: deadline, patience: Self.patience)
     }
 
-    /// The same for work that cannot fail.
+    /// Runs `body` there, and waits for it as long as it takes.
     func settle(_ body: @escaping @Sendable () -> Void) async {
         await withCheckedContinuation { continuation in
             queue.async {
@@ -94,6 +89,6 @@ struct DiskQueue: Sendable {
         }
     }
 
-    /// Closes a part file there, whenever the disk allows it.
-    func close(_ part: PartFile) { queue.async { withExtendedLifetime(part) {} } }
+    /// Runs `body` there, whenever the disk allows it.
+    func start(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }

@@ -31,7 +31,7 @@ extension Download {
         // No helpers for a file that is resumed in one segment: the lead loads all of it, at the full rate.
         let controls = (1..<plan.options.segments).map { _ in RunControl(tag: call.tag, isRefresh: control.isRefresh) }
         // Before the first of them can receive a response that belongs to another version of the file.
-        state.withLock { ($0.hasHelpers, $0.helperControls) = (true, controls) }
+        state.withLock { ($0.hasHelpers, $0.helperControls, $0.hasClerk) = (true, controls, true) }
         for helper in controls { control.adopt(helper) }
         let work = Task {
             await withTaskGroup { group in
@@ -68,7 +68,7 @@ extension Download {
     func waitForHelpers() async throws(RequestError) {
         guard let helpers = state.withLock({ $0.helpers }) else { return }
         await helpers.work.value
-        await helpers.dismissClerk()
+        dismissClerk()
         if let fault = helperFault { throw fault }
         state.withLock { $0.isComplete = $0.metadata.segments?.allSatisfy(\.isComplete) ?? false }
     }
@@ -78,9 +78,16 @@ extension Download {
         guard let helpers = state.withLock({ $0.helpers }) else { return }
         for control in state.withLock({ $0.helperControls }) { control.end(.cancelled) }
         await helpers.work.value
-        // The clerk may be waiting for the disk.
-        if state.withLock({ $0.isStuck }) { return helpers.clerk.cancel() }
-        await helpers.dismissClerk()
+        dismissClerk()
+    }
+
+    /// The clerk saves nothing more. What the disk has begun for it is not waited for: later jobs come after that.
+    private func dismissClerk() {
+        let helpers = state.withLock { state in
+            state.hasClerk = false
+            return state.helpers
+        }
+        helpers?.clerk.cancel()
     }
 
     /// The first error of a helper.
@@ -115,9 +122,13 @@ extension Download {
     private func keepAccount() async {
         while true {
             try? await Task.sleep(for: .seconds(1))
-            let (metadata, part) = state.withLock { ($0.metadata, $0.part) }
-            guard !Task.isCancelled, let part else { return }
-            await disk.settle { part.note(metadata) }
+            if Task.isCancelled { return }
+            await disk.settle {
+                // Only what was counted before the sync is on disk after it. And the clerk may have been dismissed
+                // while this waited for another job: then the metadata belong to others.
+                let (isDismissed, metadata, part) = self.state.withLock { (!$0.hasClerk, $0.metadata, $0.part) }
+                if let part, !isDismissed { part.note(metadata) }
+            }
         }
     }
 }
@@ -127,11 +138,6 @@ struct DownloadHelpers: Sendable {
     var work: Task<Void, Never>
     /// Saves their progress in the metadata file.
     var clerk: Task<Void, Never>
-
-    func dismissClerk() async {
-        clerk.cancel()
-        await clerk.value
-    }
 }
 
 extension Download {
@@ -226,7 +232,7 @@ extension Download {
 
     /// Whether the file of this response is already there: the server may have ignored the condition, or only now have
     /// sent the name of the file.
-    func isUnchanged(_ head: Response, total: Int64?) async throws(RequestError) -> Bool {
+    func isUnchanged(_ head: Response, total: Int64?, _ control: RunControl) async throws(RequestError) -> Bool {
         let (place, hasRestarted) = state.withLock { ($0.place, $0.hasRestarted) }
         guard plan.options.skipsUnchanged, plan.isGet, let place, !hasRestarted,
             let validator = ResumeValidator(head.headers)
@@ -235,7 +241,7 @@ extension Download {
         let name =
             place.name
             ?? SafeFileName.name(contentDisposition: head.headers["Content-Disposition"], url: plan.url)
-        let found = try await onDisk(.body) { () throws(FileFault) in
+        let found = try await onDisk(.body, of: control, behind: head) { () throws(FileFault) in
             plan.completed(name, in: part.directory, isNumbered: place.name == nil) { file in
                 file.validator == validator && total ?? file.length == file.length
             }
@@ -256,7 +262,9 @@ extension Download {
     }
 
     /// The file begins with this response: empties the part file, and writes the metadata.
-    func begin(_ head: Response, length: Int64?, total: Int64?) async throws(RequestError) -> Beginning {
+    func begin(
+        _ head: Response, length: Int64?, total: Int64?, _ control: RunControl
+    ) async throws(RequestError) -> Beginning {
         let part = self.part
         let (place, isFresh, known, isUnconfirmed) = state.withLock {
             ($0.place, $0.isFresh, $0.metadata, $0.isUnconfirmed)
@@ -276,7 +284,7 @@ extension Download {
             metadata.validator != nil && (metadata.segments != nil || total.map { $0 > Self.small } ?? true)
         // For most small files there is nothing to do.
         if !isFresh || isNoted {
-            try await onDisk(.body) { () throws(FileFault) in
+            try await onDisk(.body, of: control, behind: head) { () throws(FileFault) in
                 if !isFresh {
                     // In this order: whoever finds the part file after a kill must not combine it with the old
                     // metadata, in particular when it has its full length again but no content.
@@ -300,11 +308,13 @@ extension Download {
     }
 
     /// Discards the latest bytes.
-    func takeBack(to offset: Int64, by count: Int64, segment: Int?) async throws(RequestError) {
+    func takeBack(
+        to offset: Int64, by count: Int64, segment: Int?, _ head: Response, _ control: RunControl
+    ) async throws(RequestError) {
         let part = part
         self.count(-count, segment: segment)
         if segment != nil { return }
-        try await onDisk(.body) { () throws(FileFault) in try part.setLength(offset) }
+        try await onDisk(.body, of: control, behind: head) { () throws(FileFault) in try part.setLength(offset) }
     }
 }
 

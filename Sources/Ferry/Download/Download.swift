@@ -33,12 +33,18 @@ final class Download: Sendable {
         var helpers: DownloadHelpers?
         /// Set before the first helper starts, like their controls, because it may fail at once.
         var hasHelpers = false
+        /// Whether the clerk of the helpers may save the progress.
+        var hasClerk = false
         var helperControls: [RunControl] = []
         /// The first error of a helper.
         var helperFault: RequestError?
         /// The disk has not finished writing in time: a write is still active although the run has ended. It holds the
         /// lock until it returns, so that no other run writes to the part file in the meantime.
         var isStuck = false
+        /// The same for a job on the thread of the disk: a sync, or opening the part file. All later jobs wait for it.
+        var isHeldUp = false
+        /// The deadline of the run.
+        var deadline: ContinuousClock.Instant?
         /// One of the workers received bytes of another version.
         var isOutdated = false
         /// The server does not say which version its parts belong to, so none are requested.
@@ -81,14 +87,15 @@ final class Download: Sendable {
         var call = call
         call.groupDeadline = call.end(from: .now)
         let deadline = call.groupDeadline
+        state.withLock { $0.deadline = deadline }
         do throws(RequestError) {
             try plan.checkOptions()
-            try await open(unless: { control.end != nil || deadline.isOver })
+            try await open(control, unless: { control.end != nil || deadline.isOver })
             let response = try await load(call, control, by: core, &answer)
             let file = try await conclude(response, control, until: deadline)
             return (answer, .success(file))
         } catch {
-            await leaveBehind()
+            await leaveBehind(control)
             if case .unsent = answer { answer = .refused(error) }
             return (answer, .failure(error))
         }
@@ -125,9 +132,11 @@ final class Download: Sendable {
     // MARK: The part file
 
     /// Opens the part file, and finds out what can be resumed.
-    private func open(unless hasEnded: @escaping @Sendable () -> Bool) async throws(RequestError) {
+    private func open(
+        _ control: RunControl, unless hasEnded: @escaping @Sendable () -> Bool
+    ) async throws(RequestError) {
         let plan = plan
-        try await onDisk(.preparing) { () throws(FileFault) in
+        try await onDisk(.preparing, of: control) { () throws(FileFault) in
             let place = try DownloadPlan.Place(plan.target)
             let names = place.name.map(SafeFileName.part(of:)) ?? SafeFileName.part(ofURL: plan.url)
             let part = try PartFile(
@@ -154,27 +163,27 @@ final class Download: Sendable {
         }
     }
 
-    /// Runs `body` where waiting for the disk does no harm.
+    /// Runs `body` where waiting for the disk does no harm. If the run has ended, and the disk does not finish in time,
+    /// it throws the end of the run.
     func onDisk<Value: Sendable>(
-        _ phase: RequestPhase, _ body: @escaping @Sendable () throws(FileFault) -> Value
+        _ phase: RequestPhase, of control: RunControl, behind head: Response? = nil,
+        _ body: @escaping @Sendable () throws(FileFault) -> Value
     ) async throws(RequestError) -> Value {
-        do throws(FileFault) {
-            return try await disk.run(body)
-        } catch {
-            throw RequestError(error, url: plan.url, phase: phase)
-        }
+        try await onDisk(phase, of: control, behind: head) { end in end(Result { () throws(FileFault) in try body() }) }
     }
 
     /// The same for work that ends after `body` returns.
     func onDisk<Value: Sendable>(
-        _ phase: RequestPhase,
+        _ phase: RequestPhase, of control: RunControl, behind head: Response?,
         _ body: @escaping @Sendable (@escaping @Sendable (Result<Value, FileFault>) -> Void) -> Void
     ) async throws(RequestError) -> Value {
-        do throws(FileFault) {
-            return try await disk.run(endingLater: body)
-        } catch {
-            throw RequestError(error, url: plan.url, phase: phase)
+        guard let result = await disk.run(for: control, until: state.withLock({ $0.deadline }), body) else {
+            state.withLock { $0.isHeldUp = true }
+            guard let head else { throw control.overdue(url: plan.url) }
+            // Before that the exchange adds the attempts.
+            throw control.overdue(behind: head, countsAttempts: phase == .processing)
         }
+        return try result.mapError { RequestError($0, url: plan.url, phase: phase) }.get()
     }
 
     var part: PartFile {
@@ -183,25 +192,31 @@ final class Download: Sendable {
     }
 
     /// A failed run keeps a part file that another run can resume from, and deletes any other.
-    private func leaveBehind() async {
-        let state = state.withLock { $0 }
-        guard let part = state.part else { return }
-        if state.isStuck {
-            self.state.withLock { $0.part = nil }
-            // Further requests to this disk may take for ever. The next run finds the metadata that was saved before.
-            return disk.close(part)
+    private func leaveBehind(_ control: RunControl) async {
+        let (isHeldUp, deadline) = state.withLock { ($0.isStuck || $0.isHeldUp, $0.deadline) }
+        // Further requests to this disk may take for ever.
+        if isHeldUp { return disk.start { self.tidy() } }
+        // A helper may have broken it off. That is no reason to leave the part file locked.
+        control.takeUp()
+        _ = await disk.run(for: control, until: deadline) { end in end(self.tidy()) }
+    }
+
+    /// Call it on the disk's thread, after all other jobs. One that the run did not wait for may only now have opened
+    /// the part file, or made it the file.
+    private func tidy() {
+        let state = state.withLock { state in
+            defer { state.part = nil }
+            return state
         }
-        await disk.settle {
-            let metadata = state.metadata
-            if state.isOurs && !state.isKept || (try? part.length()) == 0 {
-                part.remove()
-            } else if state.isKept && (metadata.segments != nil || !state.isNoted) {
-                part.note(metadata)
-            }
-            // The next run may start as soon as this one has ended.
-            part.unlock()
+        // A write that is stuck has the lock, too. The next run finds the metadata that was saved before.
+        guard let part = state.part, !state.isStuck else { return }
+        if state.isOurs && !state.isKept || (try? part.length()) == 0 {
+            part.remove()
+        } else if state.isKept && (state.metadata.segments != nil || !state.isNoted) {
+            part.note(state.metadata)
         }
-        self.state.withLock { $0.part = nil }
+        // The next run may start as soon as this one has ended.
+        part.unlock()
     }
 }
 
@@ -221,25 +236,21 @@ extension Download {
         let (part, place, known) = state.withLock { ($0.part, $0.place, $0.metadata) }
         guard let part, let place else { preconditionFailure("a download ends before it began") }
         if let file = state.withLock({ $0.isUnchanged ? $0.completed : nil }) {
-            await leaveBehind()
+            await leaveBehind(control)
             return DownloadedFile(
                 path: path(of: file.name, place), length: file.length, resumedFrom: file.length, isUnchanged: true,
                 response: response)
         }
         let options = plan.options
         let name = place.name ?? known.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
-        let (length, digest, taken) = try await onDisk(.processing) { end in
+        let (length, digest, taken) = try await onDisk(.processing, of: control, behind: response) { end in
             self.place(
                 part, as: name, replaces: place.name != nil, response,
                 unless: { control.end != nil || deadline.isOver },
                 then: end)
         }
         guard let taken else {
-            if control.end != nil { throw control.error(behind: response, countsAttempts: true) }
-            if deadline.isOver {
-                let failure = TransferFailure(.timeout, .timeoutDeadline)
-                throw RequestError(failure, of: response.result, url: response.url, origin: response.origin)
-            }
+            if control.end != nil || deadline.isOver { throw control.overdue(behind: response, countsAttempts: true) }
             if let expected = options.expectedLength, expected != length {
                 throw mismatch(.length, "expected \(expected) bytes, but the file has \(length)", response)
             }
@@ -276,7 +287,9 @@ extension Download {
             if options.skipsUnchanged, plan.isGet, let validator = validator(behind: response) {
                 CompletedFile.mark(part.descriptor, url: plan.url, validator)
             }
-            let taken = try part.place(as: name, replaces: replaces, hasMetadata: state.withLock { $0.isNoted })
+            let taken = try part.place(
+                as: name, replaces: replaces, hasMetadata: state.withLock { $0.isNoted }, unless: hasEnded)
+            guard let taken else { return end(.success((length, digest, nil))) }
             // From here on it is the file, even if the disk refuses its name.
             state.withLock { $0.part = nil }
             part.syncDirectory { fault in end(fault.map { .failure($0) } ?? .success((length, digest, taken))) }

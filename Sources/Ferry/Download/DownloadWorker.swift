@@ -91,7 +91,7 @@ final class DownloadWorker: BodyCarrier {
         case .take(let offset, let length, let total):
             try download.checkLength(total, head)
             if offset == 0 && (question.end == nil || question.isFirst) {
-                if try await download.isUnchanged(head, total: total) {
+                if try await download.isUnchanged(head, total: total, control) {
                     current?.run.abandon(expecting: head.result.contentLength)
                     return .ended(head.result)
                 }
@@ -103,7 +103,7 @@ final class DownloadWorker: BodyCarrier {
                 if head.status == 206 && length != total && current?.run.isWhole ?? true {
                     return try restart(.otherRange, head)
                 }
-                switch try await download.begin(head, length: length, total: total) {
+                switch try await download.begin(head, length: length, total: total, control) {
                 case .whole: break
                 case .segments: segment.withLock { $0 = 0 }
                 case .nothing: return try restart(.otherVersion, head)
@@ -152,13 +152,15 @@ final class DownloadWorker: BodyCarrier {
         }
         guard let current, !current.run.isWhole else {
             let (part, bytes) = (download.part, body.head.bytes)
-            try await download.onDisk(.body) { () throws(FileFault) in try part.write(bytes, at: body.offset) }
+            try await download.onDisk(.body, of: control, behind: body.head) { () throws(FileFault) in
+                try part.write(bytes, at: body.offset)
+            }
             download.count(Int64(bytes.count), segment: segment)
             return try end(body, count: Int64(bytes.count), body.head.result)
         }
         if isLead && segment != nil { download.callHelpers(call, control, core) }
         let (result, wasPaused) = try await pour(body, current, of: control, by: core)
-        let taken = try await after(result, wasPaused, body, current)
+        let taken = try await after(result, wasPaused, body, current, control)
         guard isLead, segment != nil, case .ended(let result) = taken, result.succeeded else { return taken }
         if let next = download.claimSegment() {
             self.segment.withLock { $0 = next }
@@ -187,13 +189,14 @@ final class DownloadWorker: BodyCarrier {
     }
 
     private func after(
-        _ result: TransferResult, _ wasPaused: Bool, _ body: Body, _ current: Current
+        _ result: TransferResult, _ wasPaused: Bool, _ body: Body, _ current: Current, _ control: RunControl
     ) async throws(RequestError) -> TakenBody {
         guard let failure = result.failure else { return try end(body, count: current.count.value, result) }
         if isLead, let fault = download.helperFault { throw fault }
         if failure.code == .bodyTooLarge && body.length != nil {
             // More bytes arrived than announced, so what arrived before is not trusted either.
-            try await download.takeBack(to: body.offset, by: current.count.value, segment: segment.withLock { $0 })
+            try await download.takeBack(
+                to: body.offset, by: current.count.value, segment: segment.withLock { $0 }, body.head, control)
             throw mismatch(.contradiction, body.head)
         }
         return wasPaused && download.excusesPause(failure) ? .again : .ended(result)

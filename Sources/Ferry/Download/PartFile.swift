@@ -218,9 +218,13 @@ final class PartFile: Sendable {
 extension PartFile {
     /// Turns the part file into the file: syncs its bytes and gives it its name, which is on disk after a sync of the
     /// directory. An existing file is replaced if `replaces`; otherwise the file gets the first free name of `x.txt`,
-    /// `x-1.txt` and so on. Returns the name.
-    func place(as name: String, replaces: Bool, hasMetadata: Bool) throws(FileFault) -> String {
+    /// `x-1.txt` and so on. Returns the name; `nil` if the run has ended before the file got one.
+    func place(
+        as name: String, replaces: Bool, hasMetadata: Bool, unless hasEnded: () -> Bool
+    ) throws(FileFault) -> String? {
         if fsync(descriptor) != 0 { throw FileFault(partPath) }
+        // A run that ends stays ended, so this is decided here, once, even if nobody waited for the sync.
+        if hasEnded() { return nil }
         var taken = name
         if replaces {
             try Self.check(name, in: directory.descriptor, path: directory.path)

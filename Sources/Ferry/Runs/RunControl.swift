@@ -234,6 +234,30 @@ final class RunControl: Sendable {
         return found
     }
 
+    /// Waits, once, for a value that comes in any case. If the run is ended or broken off, or its deadline passes, it
+    /// waits only for `patience` more, and then returns `nil`.
+    func wait<Value: Sendable>(
+        for value: OneShot<Value?>, until deadline: ContinuousClock.Instant?, patience: Duration
+    ) async -> Value? {
+        let goesOn = begin { _ in
+            Task {
+                try await Task.sleep(for: patience)
+                value.finish(nil)
+            }
+        }
+        let clock = (goesOn ? deadline : .now).map { deadline in
+            Task {
+                try await Task.sleep(until: deadline, clock: .continuous)
+                try await Task.sleep(for: patience)
+                value.finish(nil)
+            }
+        }
+        let found = await value.value()
+        done()
+        clock?.cancel()
+        return found
+    }
+
     /// Calls code of the application. If the run is ended or its deadline passes, the code is cancelled and not waited
     /// for, so that code that ignores cancellation cannot delay the result.
     func ask<Value: Sendable>(
@@ -278,6 +302,14 @@ final class RunControl: Sendable {
 
     /// The error of a run that was ended, or has waited until its deadline.
     func overdue(url: String) -> RequestError { end == nil ? .deadlinePassed(url: url) : error(url: url) }
+
+    /// The same for a run whose response head had arrived.
+    func overdue(behind head: Response, countsAttempts: Bool) -> RequestError {
+        if end != nil { return error(behind: head, countsAttempts: countsAttempts) }
+        let failure = TransferFailure(.timeout, .timeoutDeadline)
+        let error = RequestError(failure, of: head.result, url: head.url, origin: head.origin)
+        return countsAttempts ? error : error.uncounted
+    }
 
     private var failure: TransferFailure { TransferFailure(end == .shutdown ? .shutdown : .cancelled) }
 }

@@ -1,8 +1,8 @@
-/* A disk that hangs: the tests' own open(), close(), pwrite() and pread()
- * replace the system's in the whole process. Writes to parts of downloads
- * (".ferry-part"), and everything else for files whose names end with ".held",
- * hang until they are released. Not under a sanitizer, which has functions of
- * its own. */
+/* A disk that hangs: the tests' own open(), openat(), close(), pwrite(),
+ * pread(), fsync() and fdatasync() replace the system's in the whole process.
+ * Writes and syncs of parts of downloads (".ferry-part"), reads and closes of
+ * files whose names end with ".held", and opens of both hang until they are
+ * released. Not under a sanitizer, which has functions of its own. */
 #ifndef CWRITES_H
 #define CWRITES_H
 
@@ -32,5 +32,14 @@ void opens_release(void);
 void closes_hold(void);
 int closes_held(void);
 void closes_release(void);
+
+/* The same for syncs, and for those of directories whose names end with
+ * ".held". */
+void syncs_hold(void);
+int syncs_held(void);
+void syncs_release(void);
+void directories_hold(void);
+int directories_held(void);
+void directories_release(void);
 
 #endif
