@@ -206,8 +206,10 @@ final class ExportWorker: Sendable {
         request.retryPolicy = policy
         request.propagatesTrace = false
         // An export stays one, and the key of the collector goes to no other server, whatever its field is called.
+        // A 303 would make it a GET (RFC 9110, 15.4.4).
         request.redirectPolicy = .follow(
-            sensitiveHeaders: configuration.headers.map(\.name), keepsMethodOn301And302: true)
+            sensitiveHeaders: configuration.headers.map(\.name), keepsMethodOn301And302: true
+        ) { $0.status == 303 ? .refuse : .follow }
         do {
             return OTLPAnswer(try await agent.send(request).value)
         } catch {
