@@ -68,6 +68,18 @@ struct DiskQueue: Sendable {
     /// How long a run that has ended waits for the disk, like the core for a write.
     private static let patience = Duration.milliseconds(100)
 
+    /// The jobs that no run waits for any more. Each blocks one of Dispatch's threads, of which there are hundreds.
+    private static let left = Atomic<Int>(0)
+    static let mostLeft = 64
+
+    /// Whether no further download may begin until a disk that hangs has finished some jobs.
+    static var isExhausted: Bool { left.load(ordering: .relaxed) >= mostLeft }
+
+    /// Throws if it is exhausted.
+    static func check() throws(FileFault) {
+        if isExhausted { throw FileFault("disk", errno: EBUSY, words: "it has not finished earlier downloads") }
+    }
+
     /// Runs `body` there. It receives a closure to call with its result, once, on any thread. Returns `nil` if the run
     /// was ended, or its deadline has passed, and the disk is still not done 0.1 seconds later.
     func run<Value: Sendable>(
@@ -75,8 +87,25 @@ struct DiskQueue: Sendable {
         _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void
     ) async -> Value? {
         let value = OneShot<Value?>()
-        queue.async { body { value.finish($0) } }
-        return await control.wait(for: value, until: deadline, patience: Self.patience)
+        // Set by whichever comes first, the end of the job or that of the wait.
+        let isDecided = OneTime()
+        queue.async {
+            body {
+                if !isDecided.isFirst() { Self.left.subtract(1, ordering: .relaxed) }
+                value.finish($0)
+            }
+        }
+        let found = await control.wait(for: value, until: deadline, patience: Self.patience)
+        if found == nil {
+            Self.left.add(1, ordering: .relaxed)
+            if !isDecided.isFirst() { Self.left.subtract(1, ordering: .relaxed) }
+        }
+        return found
+    }
+
+    private final class OneTime: Sendable {
+        private let isDone = Atomic<Bool>(false)
+        func isFirst() -> Bool { !isDone.exchange(true, ordering: .relaxed) }
     }
 
     /// Runs `body` there, and waits for it as long as it takes.

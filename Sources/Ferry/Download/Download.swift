@@ -136,6 +136,11 @@ final class Download: Sendable {
         _ control: RunControl, unless hasEnded: @escaping @Sendable () -> Bool
     ) async throws(RequestError) {
         let plan = plan
+        do throws(FileFault) {
+            try DiskQueue.check()
+        } catch {
+            throw RequestError(error, url: plan.url, phase: .preparing)
+        }
         try await onDisk(.preparing, of: control) { () throws(FileFault) in
             let place = try DownloadPlan.Place(plan.target)
             let names = place.name.map(SafeFileName.part(of:)) ?? SafeFileName.part(ofURL: plan.url)

@@ -49,6 +49,37 @@ import Testing
         }
     }
 
+    @Test("R119: the jobs that a hung disk leaves behind are limited")
+    func jobsThatNobodyWaitsForAreLimited() async throws {
+        let folder = try Folder()
+        try await withFlow(memoryBound: 16_000_000) { _, agent in
+            opens_hold()
+            defer { opens_release() }
+            let codes = await withTaskGroup(of: RequestError.Code?.self) { group in
+                for number in 0..<DiskQueue.mostLeft {
+                    let target = DownloadTarget.file(folder.file("\(number)"))
+                    group.addTask {
+                        var request = HTTPRequest(.get, "/bytes/10")
+                        request.deadline = .milliseconds(200)
+                        return await fault { [request] () throws(RequestError) in
+                            _ = try await agent.download(request, to: target)
+                        }?.code
+                    }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(codes == Array(repeating: .timeout(.deadline), count: DiskQueue.mostLeft))
+            let refused = await fault { () throws(RequestError) in
+                _ = try await agent.download(Get("/bytes/10"), to: .file(folder.file("f")))
+            }
+            #expect(refused?.code == .fileIO && refused?.phase == .preparing)
+            opens_release()
+            #expect(await eventually { !DiskQueue.isExhausted })
+            let file = try await agent.download(Get("/bytes/10"), to: .file(folder.file("f")))
+            #expect(file.length == 10)
+        }
+    }
+
     private static let bytes = LoopbackServer.pattern(0..<300_000)
     private static let head = "HTTP/1.1 206 OK\r\nETag: \"v\"\r\n"
 
