@@ -277,6 +277,8 @@ extension [StoredVariant] {
         let now = new.first?.times.response ?? .max
         func isNewer(_ one: StoredVariant) -> Bool { one.times.request >= requestTime && one.times.response <= now }
         if !old.allSatisfy({ one in contains { isSame($0, one) } }) { return nil }
+        // The 304 to a later request has renewed it already.
+        if contains(where: { isReplaced($0) && isNewer($0) && $0.times.request > requestTime }) { return nil }
         if contains(where: { (isReplaced($0) || serves($0)) && !isSpokenOf($0) && isNewer($0) }) { return nil }
         let others = filter { one in !isReplaced(one) && !old.contains { $0.result === one.result } }
         return others.filter(isNewer) + new + others.filter { !isNewer($0) }

@@ -131,26 +131,31 @@ extension HTTPCacheStage {
             if left.count == current.count { return }
             if left.isEmpty { return cache.remove(key) }
             let made = StoredVariants(left, stored: now, maxBytes: cache.maxEntryBytes)
-            cache.recentStores.noteRemoval(under: key)
             cache.keep(made, under: key, made.entry(isShared: plan.terms.isShared))
+            cache.recentStores.noteRemoval(under: key)
         }
     }
 
     /// The stored variants with a new one, behind the responses to later requests. `nil` if one of those serves this
-    /// request: another run, perhaps in another process, has sent its request later, and its response is stored. A
-    /// response from the future arrived before the clock was set back.
+    /// request: another run, perhaps in another process, has sent its request later, and its response is stored.
     private func variants(with new: StoredVariant, in old: [StoredVariant], _ now: CacheTime) -> [StoredVariant]? {
         if cache.recentStores.hasNewer(under: key, than: mark, isHead: isHead, serves) { return nil }
-        func isNewer(_ one: StoredVariant) -> Bool {
-            one.times.request > new.times.request && one.times.response <= now
-                || cache.recentStores.isNewer(one, under: key, than: mark)
+        let newer = old.filter { isNewer($0, now) }
+        for one in newer where serves(one.varying, one.variance) {
+            // A response to HEAD serves no GET, but it tells whether this one is out of date (RFC 9111, 4.3.5).
+            if isHead || !one.isHead || !ValidationRules.isSame(new.headers, asHead: one.headers) { return nil }
         }
-        let servesThis = old.filter { (isHead || !$0.isHead) && serves($0.varying, $0.variance) }
-        if servesThis.contains(where: isNewer) { return nil }
-        let others = old.filter {
-            $0.variance != new.variance || $0.varying != new.varying || ($0.isHead != isHead && isHead)
+        let earlier = old.filter { one in
+            let isReplaced = one.variance == new.variance && one.varying == new.varying && (one.isHead || !isHead)
+            return !isReplaced && !newer.contains { $0 === one }
         }
-        return others.filter(isNewer) + [new] + others.filter { !isNewer($0) }
+        return newer + [new] + earlier
+    }
+
+    /// Whether this is the response to a later request. One from the future arrived before the clock was set back.
+    private func isNewer(_ one: StoredVariant, _ now: CacheTime) -> Bool {
+        one.times.request > requestTime && one.times.response <= now
+            || cache.recentStores.isNewer(one, under: key, than: mark)
     }
 
     /// Whether a response with this `Vary` serves the request.
@@ -190,8 +195,9 @@ extension HTTPCacheStage {
                 return false
             }
             let made = StoredVariants(variants, stored: now, maxBytes: cache.maxEntryBytes)
-            for variant in new { cache.recentStores.note(variant, under: key, sent: mark) }
             cache.keep(made, under: key, writes ? made.entry(isShared: plan.terms.isShared) : nil, done)
+            // Afterwards, so that nobody who has read what was stored before takes it for current.
+            for variant in new { cache.recentStores.note(variant, under: key, sent: mark) }
             return true
         }
     }
@@ -302,6 +308,7 @@ extension HTTPCacheStage {
                     !$0.isHead && ($0.varying.isEmpty || variance($0.varying) == $0.variance)
                 })
             else { return }
+            if isNewer(changed[index], now) { return }
             let directives = ResponseDirectives(response)
             if ValidationRules.isSame(changed[index].headers, asHead: response), changed[index].result.status == 200,
                 !directives.noStore, VaryRules.names(response) != nil
@@ -317,9 +324,9 @@ extension HTTPCacheStage {
             }
             if changed.isEmpty { return cache.remove(key) }
             let made = StoredVariants(changed, stored: now, maxBytes: cache.maxEntryBytes)
+            cache.keep(made, under: key, made.entry(isShared: plan.terms.isShared))
             cache.recentStores.noteRemoval(under: key)
             lookMark = cache.recentStores.next()
-            cache.keep(made, under: key, made.entry(isShared: plan.terms.isShared))
             stored = made  // The next change begins with it, also without memory.
         }
     }

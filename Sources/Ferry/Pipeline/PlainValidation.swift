@@ -158,8 +158,8 @@ final class PlainValidation: Sendable {
             }
             guard let variants else { return false }
             let made = StoredVariants(variants, stored: new.times.response, maxBytes: cache.maxEntryBytes)
-            cache.recentStores.note(new, under: key, sent: mark)
             cache.keep(made, under: key, isWritten ? made.entry(isShared: isShared) : nil)
+            cache.recentStores.note(new, under: key, sent: mark)
             return true
         }
     }

@@ -144,6 +144,48 @@ import Testing
         await agent.shutdown()
     }
 
+    /// RFC 9111, 4.3.5: the responses to HEAD and GET have different tags, and the later request counts.
+    @Test(arguments: [HTTPMethod.get, .head]) func aResponseOfAnEarlierVersionIsNotStored(earlier: HTTPMethod)
+        async throws
+    {
+        @Sendable func fields(_ number: Int) -> Headers { ["Cache-Control": "max-age=60", "ETag": "\"\(number)\""] }
+        let stub = StubTransport { request in
+            request.number == 1 ? .hold : .response(headers: fields(request.number), body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        let first = Task { [request = kept(method: earlier, mode: .reload)] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        _ = try await agent.send(kept(method: earlier == .get ? .head : .get))
+        stub.releaseAll(with: .response(headers: fields(1), body: "old"))
+        _ = try await first.value
+        let later = earlier == .get ? "answer 3" : "cached answer 2"
+        #expect(try await texts(agent, kept()) == [later])
+        await agent.shutdown()
+    }
+
+    /// Both are 304s to validations that have not waited for each other.
+    @Test func theLater304Counts() async throws {
+        let stub = StubTransport { request in
+            switch request.number {
+            case 1: .response(headers: ["Cache-Control": "max-age=5", "ETag": "\"a\""], body: "answer 1")
+            case 2: .hold
+            default: .response(status: 304, headers: ["Cache-Control": "no-cache", "ETag": "\"a\""])
+            }
+        }
+        let agent = bench.agent(stub)
+        _ = try await agent.send(kept())
+        bench.advance(by: .seconds(5))
+        let first = Task { [request = kept(mode: .revalidate)] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        bench.advance(by: .seconds(1))
+        #expect(try await agent.send(kept(mode: .revalidate)).value == "answer 1")
+        stub.releaseAll(with: .response(status: 304, headers: ["Cache-Control": "max-age=600", "ETag": "\"a\""]))
+        _ = try await first.value
+        #expect(try await texts(agent, kept()) == ["answer 1"])
+        #expect(stub.requests.count == 4)
+        await agent.shutdown()
+    }
+
     /// The server has taken the response back while it was being validated.
     @Test(arguments: [true, false], [true, false])
     func a304DoesNotBringBackWhatWasRemoved(inMemory: Bool, isPlain: Bool) async throws {
