@@ -10,12 +10,15 @@ import Testing
     @Test(arguments: [0, 1, 100_000, 5_000_000])
     func theFileIsThereAndNothingElse(size: Int) async throws {
         let folder = try Folder()
+        // Copies of the body would count as memory of the downloads.
+        let expected = Data(LoopbackServer.pattern(0..<size))
         try await withFlow { server, agent in
             for path in ["/bytes/\(size)", "/chunked/\(size)", "/until-close/\(size)", "/gzip/\(size)"] {
                 let file = try await agent.download(Get(path), to: .file(folder.file("f")))
                 #expect(file.path == folder.file("f") && file.length == Int64(size) && file.resumedFrom == 0, "\(path)")
                 #expect(file.status == 200)
-                #expect(folder.bytes("f") == LoopbackServer.pattern(0..<size), "\(path)")
+                let isWhole = FileManager.default.contents(atPath: folder.file("f")) == expected
+                #expect(isWhole, "\(path)")
                 #expect(folder.names == ["f"])
             }
             #expect(server.requests.allSatisfy { $0.headers["Accept-Encoding"] == "identity" })
