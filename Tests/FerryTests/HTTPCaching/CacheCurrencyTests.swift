@@ -16,6 +16,20 @@ import Testing
         return request
     }
 
+    /// A run whose request is held. The responses to later ones depend on the language.
+    private func held(
+        inMemory: Bool
+    ) async -> (stub: StubTransport, agent: NetworkAgent, run: Task<Reply<String>, any Error>) {
+        let stub = StubTransport { request in
+            let headers: Headers = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
+            return request.number == 1 ? .hold : .response(headers: headers, body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub, memory: inMemory)
+        let run = Task { [request = kept()] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        return (stub, agent, run)
+    }
+
     /// RFC 9111, 4.3.4: only what could serve the request may be confirmed. All languages have the same date.
     @Test func a304WithADateConfirmsNoResponseToAnotherRequest() async throws {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -79,13 +93,7 @@ import Testing
 
     /// The newer response is on disk only.
     @Test(arguments: [true, false]) func anEarlierResponseThatComesLaterIsNotStored(inMemory: Bool) async throws {
-        let stub = StubTransport { request in
-            let headers: Headers = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
-            return request.number == 1 ? .hold : .response(headers: headers, body: "answer \(request.number)")
-        }
-        let agent = bench.agent(stub, memory: inMemory)
-        let first = Task { [request = kept()] in try await agent.send(request) }
-        await stub.waitForHeld(1)
+        let (stub, agent, first) = await held(inMemory: inMemory)
         let other = kept(["Accept-Language": "de"])
         #expect(try await texts(agent, other, kept()) == ["answer 2", "answer 3"])
         stub.releaseAll(
@@ -98,13 +106,7 @@ import Testing
 
     /// The response to the earlier request has no `Vary`, so it would serve all requests.
     @Test(arguments: [true, false]) func anEarlierResponseWithAnotherVaryIsNotStored(inMemory: Bool) async throws {
-        let stub = StubTransport { request in
-            let headers: Headers = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
-            return request.number == 1 ? .hold : .response(headers: headers, body: "answer \(request.number)")
-        }
-        let agent = bench.agent(stub, memory: inMemory)
-        let first = Task { [request = kept()] in try await agent.send(request) }
-        await stub.waitForHeld(1)
+        let (stub, agent, first) = await held(inMemory: inMemory)
         #expect(try await texts(agent, kept()) == ["answer 2"])
         stub.releaseAll(with: .response(headers: ["Cache-Control": "max-age=60"], body: "old"))
         #expect(try await first.value.value == "old")
@@ -114,13 +116,7 @@ import Testing
 
     /// It would serve the later request, too, if it came first.
     @Test func anEarlierResponseForAllStaysBehindALaterOneForSome() async throws {
-        let stub = StubTransport { request in
-            let headers: Headers = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
-            return request.number == 1 ? .hold : .response(headers: headers, body: "answer \(request.number)")
-        }
-        let agent = bench.agent(stub)
-        let first = Task { [request = kept()] in try await agent.send(request) }
-        await stub.waitForHeld(1)
+        let (stub, agent, first) = await held(inMemory: true)
         let german = kept(["Accept-Language": "de"])
         #expect(try await texts(agent, german) == ["answer 2"])
         bench.advance(by: .seconds(1))
