@@ -90,10 +90,9 @@ struct DiskQueue: Sendable {
         // Set by whichever comes first, the end of the job or that of the wait.
         let isDecided = OneTime()
         queue.async {
-            body {
-                if !isDecided.isFirst() { Self.left.subtract(1, ordering: .relaxed) }
-                value.finish($0)
-            }
+            body { value.finish($0) }
+            // Its thread is free, even if another one still syncs the directory for it.
+            if !isDecided.isFirst() { Self.left.subtract(1, ordering: .relaxed) }
         }
         let found = await control.wait(for: value, until: deadline, patience: Self.patience)
         if found == nil {
@@ -120,4 +119,9 @@ struct DiskQueue: Sendable {
 
     /// Runs `body` there, whenever the disk allows it.
     func start(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+}
+
+extension ContinuousClock.Instant? {
+    /// Whether the deadline has passed; never without one.
+    var isOver: Bool { map { $0 <= .now } ?? false }
 }

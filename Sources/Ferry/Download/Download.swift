@@ -145,7 +145,8 @@ final class Download: Sendable {
             let place = try DownloadPlan.Place(plan.target)
             let names = place.name.map(SafeFileName.part(of:)) ?? SafeFileName.part(ofURL: plan.url)
             let part = try PartFile(
-                in: place.directory, part: names.part, metadata: names.metadata, target: place.name)
+                in: place.directory, part: names.part, metadata: names.metadata, target: place.name,
+                unless: hasEnded)
             let length = part.openedLength
             self.state.withLock { ($0.part, $0.place) = (part, place) }
             // Without a part file the metadata has no meaning.
@@ -182,13 +183,19 @@ final class Download: Sendable {
         _ phase: RequestPhase, of control: RunControl, behind head: Response?,
         _ body: @escaping @Sendable (@escaping @Sendable (Result<Value, FileFault>) -> Void) -> Void
     ) async throws(RequestError) -> Value {
-        guard let result = await disk.run(for: control, until: state.withLock({ $0.deadline }), body) else {
-            state.withLock { $0.isHeldUp = true }
-            guard let head else { throw control.overdue(url: plan.url) }
-            // Before that the exchange adds the attempts.
-            throw control.overdue(behind: head, countsAttempts: phase == .processing)
+        let deadline = state.withLock { $0.deadline }
+        let result = await disk.run(for: control, until: deadline, body)
+        switch result {
+        case .success(let value): return value
+        // What a job leaves undone because the run has ended is no error of the disk.
+        case .failure(let fault) where control.end == nil && !deadline.isOver:
+            throw RequestError(fault, url: plan.url, phase: phase)
+        case .failure: break
+        case nil: state.withLock { $0.isHeldUp = true }
         }
-        return try result.mapError { RequestError($0, url: plan.url, phase: phase) }.get()
+        guard let head else { throw control.overdue(url: plan.url) }
+        // Before that the exchange adds the attempts.
+        throw control.overdue(behind: head, countsAttempts: phase == .processing)
     }
 
     var part: PartFile {
@@ -198,7 +205,10 @@ final class Download: Sendable {
 
     /// A failed run keeps a part file that another run can resume from, and deletes any other.
     private func leaveBehind(_ control: RunControl) async {
-        let (isHeldUp, deadline) = state.withLock { ($0.isStuck || $0.isHeldUp, $0.deadline) }
+        let (isHeldUp, deadline, part) = state.withLock { ($0.isStuck || $0.isHeldUp, $0.deadline, $0.part) }
+        part?.isLeft()
+        // It is the file already, or was not opened.
+        if part == nil && !isHeldUp { return }
         // Further requests to this disk may take for ever.
         if isHeldUp { return disk.start { self.tidy() } }
         // A helper may have broken it off. That is no reason to leave the part file locked.
@@ -315,11 +325,6 @@ extension Download {
         state.withLock { ($0.isKept, $0.isOurs) = (false, true) }
         return RequestError(.contentMismatch(measure), message: message, response: response)
     }
-}
-
-extension ContinuousClock.Instant? {
-    /// Whether the deadline has passed; never without one.
-    fileprivate var isOver: Bool { map { $0 <= .now } ?? false }
 }
 
 extension Download {

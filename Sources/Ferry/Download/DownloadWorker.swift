@@ -33,8 +33,10 @@ final class DownloadWorker: BodyCarrier {
     /// asked again and again. Adapters run afterwards, because signatures and tokens may expire during the pause.
     func awaitTurn(
         _ control: RunControl, until deadline: ContinuousClock.Instant?, _ url: String
-    ) async throws(RequestError) {
+    ) async throws(RequestError) -> Bool {
+        let waits = download.isPaused
         guard await download.awaitResume(control, until: deadline) else { throw control.overdue(url: url) }
+        return waits
     }
 
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun {

@@ -14,30 +14,36 @@ final class PartFile: Sendable {
     let directory: OpenDirectory
     let part: String
     let metadata: String
+    /// Whether the lock was released.
+    private let isFree = Atomic<Bool>(false)
 
-    /// Opens or creates the part file. Throws, without creating anything, if it could not replace `target`.
-    init(in directoryPath: String, part: String, metadata: String, target: String?) throws(FileFault) {
+    /// Opens or creates the part file. Throws, without creating anything, if it could not replace `target`. Waits for
+    /// the lock if a run of this process that has ended still has it, until `hasEnded`.
+    init(
+        in directoryPath: String, part: String, metadata: String, target: String?, unless hasEnded: () -> Bool
+    ) throws(FileFault) {
         // A C string would end at the NUL, and be the path of another file.
         if directoryPath.utf8.contains(0) { throw FileFault(directoryPath, errno: EINVAL) }
         directory = try OpenDirectory(directoryPath)
         if let target { try Self.check(target, in: directory.descriptor, path: directoryPath) }
-        (descriptor, openedLength) = try Self.make(part, in: directory.descriptor, path: directoryPath + "/" + part)
+        (descriptor, openedLength) = try Self.make(part, in: directory, unless: hasEnded)
         self.part = part
         self.metadata = metadata
+        if hasEnded() { isLeft() } else { LeftParts.shared.remove(part, in: directory) }
     }
 
     deinit { close(descriptor) }
 
     private static func make(
-        _ name: String, in directory: Int32, path: String
+        _ name: String, in directory: OpenDirectory, unless hasEnded: () -> Bool
     ) throws(FileFault) -> (descriptor: Int32, length: Int64) {
         while true {
             // Non-blocking, because opening a FIFO would block the caller. It has no effect on a regular file.
             let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
-            let descriptor = openat(directory, name, flags, 0o666)
-            if descriptor < 0 { throw FileFault(path) }
+            let descriptor = openat(directory.descriptor, name, flags, 0o666)
+            if descriptor < 0 { throw FileFault(directory.path + "/" + name) }
             do throws(FileFault) {
-                if let length = try lock(descriptor, as: name, in: directory, path: path) {
+                if let length = try lock(descriptor, as: name, in: directory, unless: hasEnded) {
                     return (descriptor, length)
                 }
             } catch {
@@ -50,27 +56,44 @@ final class PartFile: Sendable {
 
     /// Locks it and returns its size; `nil` if the name no longer refers to it.
     private static func lock(
-        _ descriptor: Int32, as name: String, in directory: Int32, path: String
+        _ descriptor: Int32, as name: String, in directory: OpenDirectory, unless hasEnded: () -> Bool
     ) throws(FileFault) -> Int64? {
+        let path = directory.path + "/" + name
         var opened = stat()
         var named = stat()
-        if flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            if errno == EWOULDBLOCK { throw FileFault(path, errno: EBUSY, words: "another download writes to it") }
+        while true {
+            let isLeft = LeftParts.shared.contains(name, in: directory)
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { break }
             // Some file systems have no locks: there the file is not protected.
-            if errno != ENOLCK && errno != EOPNOTSUPP { throw FileFault(path) }
+            if errno == ENOLCK || errno == EOPNOTSUPP { break }
+            if errno == EINTR { continue }
+            if errno != EWOULDBLOCK { throw FileFault(path) }
+            // Also if its run has ended just now.
+            guard isLeft || LeftParts.shared.contains(name, in: directory), !hasEnded() else {
+                throw FileFault(path, errno: EBUSY, words: "another download writes to it")
+            }
+            // A thread that waits in the system call could get the lock after another run, when that has loaded all.
+            usleep(5_000)
         }
         if fstat(descriptor, &opened) != 0 { throw FileFault(path) }
         guard opened.st_mode & S_IFMT == S_IFREG else {
             throw FileFault(path, errno: EINVAL, words: "not a regular file")
         }
         // The previous holder of the lock may have moved it to its place in the meantime.
-        guard fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0, named.st_ino == opened.st_ino,
-            named.st_dev == opened.st_dev
+        guard fstatat(directory.descriptor, name, &named, AT_SYMLINK_NOFOLLOW) == 0,
+            named.st_ino == opened.st_ino, named.st_dev == opened.st_dev
         else { return nil }
         if opened.st_nlink == 1 { return Int64(opened.st_size) }
         // It has another name somewhere, whose content must not change.
-        if unlinkat(directory, name, 0) != 0 { throw FileFault(path) }
+        if unlinkat(directory.descriptor, name, 0) != 0 { throw FileFault(path) }
         return nil
+    }
+
+    /// The run has ended, or is about to, and the lock may be released later: the next run of this process waits for
+    /// it.
+    func isLeft() {
+        LeftParts.shared.add(part, in: directory)
+        if isFree.load(ordering: .sequentiallyConsistent) { LeftParts.shared.released(part, in: directory) }
     }
 
     var partPath: String { directory.path + "/" + part }
@@ -194,7 +217,11 @@ final class PartFile: Sendable {
     }
 
     /// Releases the lock now rather than with the last reference.
-    func unlock() { _ = flock(descriptor, LOCK_UN) }
+    func unlock() {
+        _ = flock(descriptor, LOCK_UN)
+        isFree.store(true, ordering: .sequentiallyConsistent)
+        LeftParts.shared.released(part, in: directory)
+    }
 
     /// The SHA-256 of a whole open file; `nil` if `goesOn` returned `false`.
     static func sha256(
@@ -270,6 +297,45 @@ extension PartFile {
 
     /// The maximum number of files with one name.
     private static let mostOfAName = 9_999
+}
+
+/// The part files of this process that are locked although their runs have ended, because the disk had not finished. A
+/// run that needs one of them waits for the lock; of any other locked part file it says that it is in use. A name stays
+/// here until its lock is released or another run has it, and after a write that hung until another run has it.
+private final class LeftParts: Sendable {
+    private struct Name: Hashable {
+        var directory: OpenDirectory.Identity
+        var part: String
+    }
+
+    /// For all agents of the process.
+    static let shared = LeftParts()
+
+    /// With the order of the directory of the run that left it, which is its alone.
+    private let names = Mutex<[Name: UInt64]>([:])
+    private static let most = 1_024
+
+    func contains(_ part: String, in directory: OpenDirectory) -> Bool {
+        names.withLock { $0[Name(directory: directory.identity, part: part)] != nil }
+    }
+
+    func add(_ part: String, in directory: OpenDirectory) {
+        names.withLock { names in
+            if names.count >= Self.most { names = [:] }
+            names[Name(directory: directory.identity, part: part)] = directory.order
+        }
+    }
+
+    /// Whoever left it, this run has the lock now.
+    func remove(_ part: String, in directory: OpenDirectory) {
+        names.withLock { $0[Name(directory: directory.identity, part: part)] = nil }
+    }
+
+    /// The run of this directory has released the lock. Another may have left it since.
+    func released(_ part: String, in directory: OpenDirectory) {
+        let name = Name(directory: directory.identity, part: part)
+        names.withLock { if $0[name] == directory.order { $0[name] = nil } }
+    }
 }
 
 /// An open directory. File operations use its descriptor, so renaming the directory does not affect them.

@@ -141,7 +141,7 @@ extension Exchange {
         leg = try await withToken(asked)
         // The new token is meant for the first server, too.
         added += leg?.headers.filter { !asked.headers.contains($0) } ?? []
-        if let leg, leg.changes != asked.changes {
+        if let leg, leg.version != asked.version {
             try checkBody(of: leg)
             (hasAlteredBody, adaptedFiles) = (true, nil)
         }
@@ -189,10 +189,54 @@ extension Exchange {
     }
 }
 
+extension Exchange {
+    // MARK: Preparing
+
+    /// The request after the adapters.
+    mutating func prepared() async throws(RequestError) -> OutgoingRequest {
+        let bare = try call.read().outgoing
+        var outgoing = bare
+        let info = call.info
+        for adapter in core.configuration.adapters {
+            outgoing = try await ask { [outgoing] in
+                var adapted = outgoing
+                try await adapter.adapt(&adapted, of: info)
+                return adapted
+            }
+        }
+        // Decided by its current URL, because an adapter may have sent it to another server.
+        if call.usesAuthenticator, call.takesToken(to: try core.builder.checked(outgoing.url)) {
+            outgoing = try await withToken(outgoing)
+        }
+        try checkBody(of: outgoing)
+        added = outgoing.headers.filter { !bare.headers.contains($0) }
+        (hasAlteredBody, adaptedFiles) = (outgoing.version != bare.version, nil)
+        if outgoing.url != bare.url || outgoing.method != bare.method || hasAlteredBody || hasSecrets(added) {
+            hasUnknownCredentials = true
+        }
+        return outgoing
+    }
+
+    /// Adds the current token, if the agent has an authenticator.
+    mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
+        guard let session = core.tokens, !control.isRefresh else { return outgoing }
+        let prepared = try await session.prepared(outgoing, for: control, until: deadline)
+        token = prepared.generation
+        hasUnknownCredentials = true
+        return prepared.request
+    }
+
+    private func hasSecrets(_ fields: [Headers.Field]) -> Bool {
+        // Including those of the configuration.
+        let declared = call.redirectPolicy.sensitiveHeaders
+        return fields.contains { SecretHeaders.contains($0.name, declared: declared) }
+    }
+}
+
 extension OutgoingRequest {
     fileprivate func following(_ next: RedirectMachine.Next, without added: [Headers.Field]) -> OutgoingRequest {
         OutgoingRequest(
-            method: next.method, url: next.url,
+            own: next.method, url: next.url,
             headers: Headers(headers.filter { !next.drops($0.name) && !added.contains($0) }),
             body: next.dropsBody ? nil : body)
     }

@@ -209,7 +209,11 @@ struct Exchange {
 
     private mutating func send() async throws(RequestError) -> Answer {
         try await carrier?.awaitTurn(control, until: deadline, url)
-        if leg == nil { leg = try await prepared() }
+        while leg == nil {
+            leg = try await prepared()
+            // What was prepared before a pause may be out of date after it.
+            if try await carrier?.awaitTurn(control, until: deadline, url) ?? false { leg = nil }
+        }
         guard let leg = leg.map(authorized) else { preconditionFailure("nothing was prepared") }
         // Without user and password, because it is shown from here on and becomes the response's URL.
         url = try core.builder.checked(leg.url)
@@ -352,49 +356,9 @@ struct Exchange {
         }
     }
 
-    /// The request after the adapters.
-    private mutating func prepared() async throws(RequestError) -> OutgoingRequest {
-        let bare = try call.read().outgoing
-        var outgoing = bare
-        let info = call.info
-        for adapter in core.configuration.adapters {
-            outgoing = try await ask { [outgoing] in
-                var adapted = outgoing
-                try await adapter.adapt(&adapted, of: info)
-                return adapted
-            }
-        }
-        // Decided by its current URL, because an adapter may have sent it to another server.
-        if call.usesAuthenticator, call.takesToken(to: try core.builder.checked(outgoing.url)) {
-            outgoing = try await withToken(outgoing)
-        }
-        try checkBody(of: outgoing)
-        added = outgoing.headers.filter { !bare.headers.contains($0) }
-        (hasAlteredBody, adaptedFiles) = (outgoing.changes != bare.changes, nil)
-        if outgoing.url != bare.url || outgoing.method != bare.method || hasAlteredBody || hasSecrets(added) {
-            hasUnknownCredentials = true
-        }
-        return outgoing
-    }
-
-    /// Adds the current token, if the agent has an authenticator.
-    mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
-        guard let session = core.tokens, !control.isRefresh else { return outgoing }
-        let prepared = try await session.prepared(outgoing, for: control, until: deadline)
-        token = prepared.generation
-        hasUnknownCredentials = true
-        return prepared.request
-    }
-
     /// Whether the current URL has the origin of the request.
     private var isAtOrigin: Bool { HostKey(url: url) == HostKey(url: call.url) }
 
     /// The time until the deadline; `nil` if there is none.
     var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }
-
-    private func hasSecrets(_ fields: [Headers.Field]) -> Bool {
-        // Including those of the configuration.
-        let declared = call.redirectPolicy.sensitiveHeaders
-        return fields.contains { SecretHeaders.contains($0.name, declared: declared) }
-    }
 }

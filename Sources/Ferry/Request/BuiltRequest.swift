@@ -1,5 +1,6 @@
 import FerryTransport
 import FoundationEssentials
+import Synchronization
 
 /// A complete HTTP request before it is sent. Adapters change it, interceptors look at it, and
 /// ``Request/prebuiltRequest`` supplies one.
@@ -21,7 +22,7 @@ public struct OutgoingRequest: Sendable {
     /// request's own headers set it. The same is true for the `Content-Encoding` of a compressed body.
     public var body: RequestBody? {
         didSet {
-            changes &+= 1
+            version = Self.nextVersion()
             if let bodyCoding, headers["Content-Encoding"] == bodyCoding {
                 headers["Content-Encoding"] = body?.coding?.name
                 self.bodyCoding = body?.coding?.name
@@ -32,8 +33,12 @@ public struct OutgoingRequest: Sendable {
         }
     }
 
-    /// How many times the body was set.
-    private(set) var changes: UInt8 = 0
+    /// Identifies the body: no other that an application has set or created a request with has the same number. 0 for
+    /// requests of Ferry's own.
+    private(set) var version: UInt64 = 0
+
+    private static let versions = Atomic<UInt64>(0)
+    private static func nextVersion() -> UInt64 { versions.wrappingAdd(1, ordering: .relaxed).newValue }
 
     /// The `Content-Type` field that came from the body.
     private var bodyType: String?
@@ -43,9 +48,13 @@ public struct OutgoingRequest: Sendable {
 
     /// Creates a request. The default is a GET without header fields and body.
     public init(method: HTTPMethod = .get, url: String, headers: Headers = Headers(), body: RequestBody? = nil) {
-        self.method = method
-        self.url = url
-        self.headers = headers
+        self.init(own: method, url: url, headers: headers, body: body)
+        version = Self.nextVersion()
+    }
+
+    /// A request that no code of the application has changed.
+    init(own method: HTTPMethod, url: String, headers: Headers, body: RequestBody?) {
+        (self.method, self.url, self.headers) = (method, url, headers)
         self.body = body
     }
 
@@ -156,7 +165,7 @@ struct RequestSnapshot: Sendable {
             case .pull: pulled
             }
         var outgoing = OutgoingRequest(
-            method: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)
+            own: HTTPMethod(transfer.method), url: transfer.url, headers: Headers(transfer.headers), body: body)
         // A content type that the request sets itself applies to any body.
         if body != nil, !ownsContentType { outgoing.noteBodyType() }
         outgoing.noteBodyCoding(coding)

@@ -103,10 +103,11 @@ protocol BodyCarrier: AnyObject, Sendable {
     /// The body that is written while the response is read; `nil` without one.
     var writerBody: WriterBody? { get }
 
-    /// Returns when the next request of the run may be prepared and sent.
+    /// Returns when the next request of the run may be prepared and sent, and whether this had to wait.
+    @discardableResult
     func awaitTurn(
         _ control: RunControl, until deadline: ContinuousClock.Instant?, _ url: String
-    ) async throws(RequestError)
+    ) async throws(RequestError) -> Bool
 
     /// Creates the run of one transfer, and sets the transfer up for it.
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun
@@ -129,7 +130,7 @@ extension BodyCarrier {
 
     func awaitTurn(
         _ control: RunControl, until deadline: ContinuousClock.Instant?, _ url: String
-    ) async throws(RequestError) {}
+    ) async throws(RequestError) -> Bool { false }
 }
 
 /// What happened to a body.

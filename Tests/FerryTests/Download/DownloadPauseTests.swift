@@ -119,6 +119,26 @@ import Testing
         }
     }
 
+    /// What was prepared before the pause, perhaps with a token that has expired since, is prepared again after it.
+    @Test func aPauseWhileTheRequestIsPreparedHoldsIt() async throws {
+        let folder = try Folder()
+        let gate = Gate()
+        try await withFlow {
+            $0.adapters = [Adapt { _, _ in await gate.pass() }]
+        } _: { server, agent in
+            let started = StartedDownload()
+            let task = agent.download(Get("/bytes/10"), to: .file(folder.file("f")), completion: started.take)
+            #expect(await eventually { gate.arrived == 1 })
+            task.pause()
+            gate.open()
+            #expect(await eventually { waiting(task) == 1 || server.requestCount > 0 })
+            #expect(server.requestCount == 0 && started.calls == 0)
+            task.resume()
+            let length = try await started.file().length
+            #expect(length == 10 && gate.arrived == 2 && server.requestCount == 1)
+        }
+    }
+
     enum End: CaseIterable { case cancel, deadline, shutdown }
 
     @Test(arguments: End.allCases) func aDownloadThatWaitsForTheEndOfThePauseCanBeEnded(end: End) async throws {

@@ -64,20 +64,18 @@ import Testing
             case .shutdown: #expect(code == .shutdown)
             }
             #expect(took < .seconds(2) && writes_held() == 1, "\(took)")
-            // Nothing else writes to the part meanwhile.
+            // Nothing else writes to the part meanwhile: other runs wait for it.
             let next = NetworkAgent()
-            let second = await fault { () throws(RequestError) in
-                try await next.download(Get(file.path), to: .file(place.target))
+            file.deadline = .milliseconds(300)
+            let second = await fault { [file] () throws(RequestError) in
+                try await next.download(file, to: .file(place.target))
             }
-            #expect(second?.code == .fileIO)
+            #expect(second?.code == .timeout(.deadline))
+            let third = StartedDownload()
+            next.download(Get(file.path), to: .file(place.target), completion: third.take)
+            #expect(third.calls == 0)
             writes_release()
-            #expect(
-                await eventually {
-                    let descriptor = open(place.target + ".ferry-part", O_RDWR | O_CLOEXEC)
-                    defer { close(descriptor) }
-                    return flock(descriptor, LOCK_EX | LOCK_NB) == 0
-                })
-            _ = try await next.download(Get(file.path), to: .file(place.target))
+            _ = try await third.file()
             #expect(place.bytes == LoopbackServer.pattern(0..<3_000_000))
             await agent.shutdown()
             await next.shutdown()

@@ -164,19 +164,25 @@ import Testing
         }
     }
 
-    @Test("A token in the body is not sent to another origin after a redirect", arguments: [303, 307, 308])
-    func tokenInTheBody(status: Int) async throws {
+    @Test(
+        "A token in the body is not sent to another origin after a redirect", arguments: [303, 307, 308], [true, false])
+    func tokenInTheBody(status: Int, isNew: Bool) async throws {
         struct InTheForm: Authenticator {
             let token: String? = TokenServer.token(1)
+            /// Whether it replaces the whole request.
+            let isNew: Bool
             func apply(_ token: String, to request: inout OutgoingRequest) {
-                request.body = .string("a=1&token=\(token)", contentType: "application/x-www-form-urlencoded")
+                let body = RequestBody.string("a=1&token=\(token)", contentType: "application/x-www-form-urlencoded")
+                if !isNew { return request.body = body }
+                request = OutgoingRequest(
+                    method: request.method, url: request.url, headers: request.headers, body: body)
             }
             func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String { throw Oops() }
         }
         let second = try LoopbackServer()
         second.handle("/there") { _ in LoopbackResponse(status: 200) }
         try await withFlow {
-            $0.authenticator = InTheForm()
+            $0.authenticator = InTheForm(isNew: isNew)
         } _: { server, agent in
             server.handle("/start") { _ in
                 LoopbackResponse(status: status, headers: ["Location": second.baseURL + "/there"])
