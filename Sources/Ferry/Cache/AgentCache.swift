@@ -70,7 +70,6 @@ public struct AgentCache: Sendable {
                         && !cache.recentStores.isNoted(made.key, since: mark)
                     let old = (cache.recallEntry(made.key)?.variants ?? (isUnchanged ? stored : nil))?.all ?? []
                     let variant = made.variant
-                    cache.recentStores.note(variant, under: made.key, sent: mark)
                     let others = old.filter {
                         $0.variance != variant.variance || $0.varying != variant.varying
                     }
@@ -79,6 +78,7 @@ public struct AgentCache: Sendable {
                     cache.keep(all, under: made.key, all.entry(isShared: terms.isShared)) {
                         continuation.resume(returning: $0)
                     }
+                    cache.recentStores.note(variant, under: made.key, sent: mark)
                 }
             }
         }

@@ -115,8 +115,10 @@ final class ResponseCache: Sendable {
 
     /// Removes an entry that an unsafe request has invalidated (RFC 9111, 4.4).
     func invalidate(_ key: CacheKey) {
-        invalidations.note(key)
-        remove(key)
+        changing.withLock { _ in
+            invalidations.note(key)
+            remove(key)
+        }
     }
 
     /// Looks on disk. `done` is called once, on a thread of the store.

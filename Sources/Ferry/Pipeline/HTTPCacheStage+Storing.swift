@@ -127,7 +127,7 @@ extension HTTPCacheStage {
         guard let stored, !stored.all.isEmpty else { return }
         cache.changing.withLock { _ in
             guard let current = currentVariants else { return cache.remove(key) }
-            let left = current.filter { $0.varying.isEmpty ? false : variance($0.varying) != $0.variance }
+            let left = current.filter { !serves($0.varying, $0.variance) || isNewer($0, now) }
             if left.count == current.count { return }
             if left.isEmpty { return cache.remove(key) }
             let made = StoredVariants(left, stored: now, maxBytes: cache.maxEntryBytes)
@@ -138,12 +138,17 @@ extension HTTPCacheStage {
 
     /// The stored variants with a new one, behind the responses to later requests. `nil` if one of those serves this
     /// request: another run, perhaps in another process, has sent its request later, and its response is stored.
-    private func variants(with new: StoredVariant, in old: [StoredVariant], _ now: CacheTime) -> [StoredVariant]? {
+    private func variants(with own: StoredVariant, in old: [StoredVariant], _ now: CacheTime) -> [StoredVariant]? {
+        var new = own
         if cache.recentStores.hasNewer(under: key, than: mark, isHead: isHead, serves) { return nil }
         let newer = old.filter { isNewer($0, now) }
         for one in newer where serves(one.varying, one.variance) {
             // A response to HEAD serves no GET, but it tells whether this one is out of date (RFC 9111, 4.3.5).
-            if isHead || !one.isHead || !ValidationRules.isSame(new.headers, asHead: one.headers) { return nil }
+            if isHead || !one.isHead { return nil }
+            guard (200..<300).contains(one.result.status), new.result.status == 200 else { continue }
+            let updated = new.updated(by: Array(one.headers), one.times, isShared: plan.terms.isShared)
+            guard ValidationRules.isSame(new.headers, asHead: one.headers), let updated else { return nil }
+            new = updated
         }
         let earlier = old.filter { one in
             let isReplaced = one.variance == new.variance && one.varying == new.varying && (one.isHead || !isHead)
@@ -191,6 +196,8 @@ extension HTTPCacheStage {
         _ make: ([StoredVariant]) -> [StoredVariant]?, _ done: (@Sendable (Bool) -> Void)?
     ) -> Bool {
         cache.changing.withLock { _ in
+            // The application may have decided long ago whether it is stored.
+            if !renews && isAnswerableMethod && cache.isInvalidated(key, since: invalidationMark) { return false }
             guard let current = currentVariants ?? (renews ? nil : []), let variants = make(current) else {
                 return false
             }

@@ -127,7 +127,8 @@ struct HTTPCacheStage: Sendable {
             standIn = nil
             guard let isInMemory = await find(control, until: deadline) else { return nil }
             let now = cache.clock()
-            (requestTime, mark) = (now, lookMark)
+            // A response that another run has asked for and stored during the lookup is the older one.
+            (requestTime, mark) = (now, cache.recentStores.next())
             invalidationMark = cache.invalidationMark
             guard let selected, let variant = stored?.all[selected] else {
                 if mayLease, isLeased {

@@ -1,3 +1,4 @@
+import Dispatch
 import FerryCache
 import FerryTesting
 import Synchronization
@@ -314,6 +315,86 @@ import Testing
         await agent.shutdown()
     }
 
+    /// RFC 9111, 4.4: the application takes its time to decide whether a response is stored.
+    @Test func aResponseThatWasInvalidatedMeanwhileIsNotStored() async throws {
+        let stub = counting(["Cache-Control": "max-age=60"])
+        let agent = bench.agent(stub)
+        let gate = HeldThread()
+        var request = HeldKept(path: "/x")
+        request.gate = gate
+        let first = Task { [request] in try await agent.send(request).text }
+        while !gate.isHeld { await Task.yield() }
+        _ = try await agent.send(kept(method: .post))
+        gate.open()
+        #expect(try await first.value == "answer 1")
+        #expect(try await texts(agent, kept()) == ["answer 3"])
+        await agent.shutdown()
+    }
+
+    /// A request that stays on its thread when it is asked whether its response is stored.
+    private struct HeldKept: Request {
+        var path: String
+        var cachePolicy: CachePolicy { .http(write: .synchronous) }
+        var gate: HeldThread?
+        func shouldCache(_ response: Response) -> Bool {
+            gate?.pass()
+            return true
+        }
+    }
+
+    private final class HeldThread: Sendable {
+        private let hold = DispatchSemaphore(value: 0)
+        private let held = Atomic<Bool>(false)
+        var isHeld: Bool { held.load(ordering: .acquiring) }
+        func pass() {
+            held.store(true, ordering: .releasing)
+            hold.wait()
+        }
+        func open() { hold.signal() }
+    }
+
+    /// The reload is sent and stored while the other run still looks: it is the earlier request.
+    @Test func aRequestThatIsSentAfterALongLookIsTheLater() async throws {
+        let (stub, store) = (counting(["Cache-Control": "max-age=60"]), HeldReads())
+        let agent = bench.agent(stub, memory: false) { $0.cache?.storage = { store } }
+        let first = Task { [request = kept()] in try await agent.send(request).value }
+        while !store.isHeld { await Task.yield() }
+        _ = try await agent.send(kept(mode: .reload))
+        store.release()
+        #expect(try await first.value == "answer 2")
+        #expect(try await texts(agent, kept()) == ["cached answer 2"])
+        await agent.shutdown()
+    }
+
+    /// RFC 9111, 4.3.5: the response to the later HEAD updates the one to GET, whichever comes first.
+    @Test(arguments: [("no-cache", "answer 3"), ("max-age=60", "cached whole")])
+    func aLaterHEADUpdatesTheEarlierGET(directive: String, text: String) async throws {
+        let stub = StubTransport { request in
+            if request.number == 1 { return .hold }
+            return .response(
+                headers: ["Cache-Control": directive, "ETag": "\"a\""], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        let first = Task { [request = kept()] in try await agent.send(request) }
+        await stub.waitForHeld(1)
+        _ = try await agent.send(kept(method: .head))
+        stub.releaseAll(
+            with: .response(headers: ["Cache-Control": "max-age=600", "ETag": "\"a\""], body: "whole"))
+        #expect(try await first.value.value == "whole")
+        #expect(try await texts(agent, kept()) == [text])
+        await agent.shutdown()
+    }
+
+    /// A response that may not be stored says nothing of the response to a later request.
+    @Test func anEarlierResponseThatIsNotStoredRemovesNoLaterOne() async throws {
+        let (stub, agent, first) = await held(inMemory: true)
+        #expect(try await texts(agent, kept()) == ["answer 2"])
+        stub.releaseAll(with: .response(status: 404, headers: ["Cache-Control": "no-store"]))
+        #expect(try await first.value.response.status == 404)
+        #expect(try await texts(agent, kept()) == ["cached answer 2"])
+        await agent.shutdown()
+    }
+
     @Test func theOrderOfOldStoresIsForgotten() throws {
         let stores = RecentStores()
         let variant = try #require(
@@ -335,4 +416,43 @@ import Testing
         #expect(!stores.hasNewer(under: key(0), than: first, isHead: false) { $0.isEmpty && $1 == .none })
         #expect(!stores.isNoted(key(0), since: stores.next()))
     }
+}
+
+/// A store whose first look-up finds what is there, and says so only when it is released.
+private final class HeldReads: CacheStorage {
+    private enum Look { case expected, held(@Sendable () -> Void), over }
+
+    private let memory = MemoryCacheStorage(maxBytes: 1 << 20)
+    private let look = Mutex(Look.expected)
+
+    var isHeld: Bool { look.withLock { if case .held = $0 { true } else { false } } }
+
+    func release() {
+        let held: Look = look.withLock { look in
+            defer { look = .over }
+            return look
+        }
+        if case .held(let answer) = held { answer() }
+    }
+
+    func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
+        memory.read(key) { [self] finding in
+            let isHeld = look.withLock { look in
+                guard case .expected = look else { return false }
+                look = .held { answer(finding) }
+                return true
+            }
+            if !isHeld { answer(finding) }
+        }
+    }
+
+    func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+        memory.write(entry, under: key, done)
+    }
+
+    func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { memory.remove(key, done) }
+    func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
+    func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
+    var counts: CacheCounts { memory.counts }
+    func close(_ done: @escaping @Sendable () -> Void) { memory.close(done) }
 }
