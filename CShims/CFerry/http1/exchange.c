@@ -165,7 +165,7 @@ void ferry__exchange_repeat_plainly(ferry__connection *c) {
   t->unexpecting = true;
   t->phase = FERRY_PHASE_CONNECT;
   t->result.metrics.first_byte = 0;
-  ferry__head_expect_status(t->head);
+  ferry__head_begin(t->head, t->max_head);
   repeat(c, FERRY_CLOSED_CANCELLED);
 }
 
@@ -251,7 +251,8 @@ static void greet(ferry__connection *c, ferry__transfer *t) {
   t->fresh = false;
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
-  t->last_ms = t->window_ms = c->asked_at = ferry__now(loop);
+  t->last_ms = c->asked_at = ferry__now(loop);
+  t->window_ms = 0; /* starts at the next look */
   t->result.peer_port = c->peer_port;
   memcpy(t->result.peer, c->peer, sizeof c->peer);
 }

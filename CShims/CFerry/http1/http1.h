@@ -64,6 +64,7 @@ struct ferry__connection {
   uint64_t body_at;   /* bytes sent of a body in memory */
   uint64_t head_size; /* of the request's head */
   uint64_t sent;      /* bytes of head and body */
+  uint64_t arrived;   /* TLS: bytes from the socket, when last looked at */
   /* Received bytes, held while the receiver is paused. */
   char *held;
   uint32_t held_length;

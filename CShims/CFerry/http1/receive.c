@@ -169,6 +169,14 @@ static void note_arrival(ferry_loop *loop, ferry__transfer *t) {
     t->result.metrics.first_byte = ferry__us(t->started_ns, loop->now_ns);
 }
 
+/* A part of a TLS record may have arrived: the server is not silent. */
+static void note_part(ferry__connection *c) {
+  uint64_t arrived = BIO_number_read(SSL_get_rbio(c->tls));
+  if (arrived != c->arrived)
+    c->transfer->last_ms = ferry__now(c->loop);
+  c->arrived = arrived;
+}
+
 void ferry__exchange_readable(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
@@ -195,6 +203,8 @@ void ferry__exchange_readable(ferry__connection *c) {
     ssize_t n = direct ? read_direct(c, t)
                        : ferry__connection_read(c, buffer, size);
     if (n == -EAGAIN) {
+      if (c->tls)
+        note_part(c);
       if (c->unread)
         ferry__connection_watch(c, true, true);
       else if (c->end_errno) /* writing has failed: nothing more will come */
@@ -223,7 +233,7 @@ void ferry__exchange_readable(ferry__connection *c) {
     if (drained)
       return;
   }
-  if (c->tls && SSL_has_pending(c->tls)) { /* which raises no event */
+  if (c->tls && !c->held && SSL_has_pending(c->tls)) { /* which raises no event */
     c->unread = true;
     ferry__connection_watch(c, true, true);
   }

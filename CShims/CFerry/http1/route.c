@@ -14,6 +14,9 @@
  * the next transfer wait for it. */
 enum { NOBODYS_MS = 10000 };
 
+/* Above this number a host keeps only the routes that have connections. */
+enum { MOST_ROUTES = 64 };
+
 /* ---- Lists --------------------------------------------------------------- */
 
 static void link_dialing(ferry__connection *c) {
@@ -116,6 +119,28 @@ void ferry__route_remove(ferry__connection *c) {
 
 /* ---- Routes -------------------------------------------------------------- */
 
+static void free_route(ferry__route *route) {
+  if (route->via)
+    route->via->held--;
+  SSL_SESSION_free(route->session);
+  free(route);
+}
+
+/* A host may be reached in any number of ways, for example with a password of
+ * the proxy for each request. */
+static void drop_unused(ferry__host *host) {
+  ferry__route **place = &host->routes;
+  while (*place) {
+    ferry__route *route = *place;
+    if (route->connections) {
+      place = &route->next;
+    } else {
+      *place = route->next;
+      free_route(route);
+    }
+  }
+}
+
 static ferry__route *find_route(ferry__transfer *t) {
   const ferry__extras *x = t->extras;
   ferry__host *via = x ? x->via : NULL;
@@ -125,12 +150,19 @@ static ferry__route *find_route(ferry__transfer *t) {
   bool public_only =
       (t->flags & FERRY_PUBLIC_ONLY) && kind != FERRY_PROXY_HTTP;
   ferry__route *route = t->host->routes;
+  int count = 0;
   while (route && !(route->via == via && route->identity == identity &&
                     route->proxy_kind == kind &&
-                    route->public_only == public_only))
+                    route->public_only == public_only)) {
     route = route->next;
-  if (route || !(route = calloc(1, sizeof *route)))
+    count++;
+  }
+  if (route)
     return route;
+  if (count >= MOST_ROUTES)
+    drop_unused(t->host);
+  if (!(route = calloc(1, sizeof *route)))
+    return NULL;
   route->host = t->host;
   route->via = via;
   route->identity = identity;
@@ -157,14 +189,23 @@ void ferry__routes_close(ferry__host *host, bool is_end) {
     while (route->dialing)
       close_for(route->dialing, why);
     host->routes = route->next;
-    if (route->via)
-      route->via->held--;
-    SSL_SESSION_free(route->session);
-    free(route);
+    free_route(route);
   }
 }
 
 /* ---- Taking and returning connections ------------------------------------ */
+
+/* Whether what has arrived are tickets, which a server may send before the
+ * client has finished the handshake (RFC 8446, 4.6.1). */
+static bool has_only_tickets(ferry__connection *c) {
+  char byte;
+  ssize_t n = ferry__connection_read(c, &byte, 1);
+  if (n == -EAGAIN && !SSL_has_pending(c->tls))
+    return true;
+  if (n <= 0 && n != -EAGAIN)
+    c->why = FERRY_CLOSED_SERVER;
+  return false;
+}
 
 /* Whether nothing, not even its end, has arrived since its last exchange. In
  * the turn that has read everything available it is not checked again, for a
@@ -178,17 +219,14 @@ static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
       t->submitted_ns < c->loop->read_ns)
     return true;
   c->why = FERRY_CLOSED_POISONED;
-  if (c->tls && SSL_has_pending(c->tls))
+  if (c->tls && SSL_has_pending(c->tls) && !has_only_tickets(c))
     return false;
   ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (n < 0 && errno == EAGAIN)
     return true;
-  if (n > 0 && c->tls) {
-    n = ferry__connection_read(c, &byte, 1);
-    if (n == -EAGAIN && !SSL_has_pending(c->tls))
-      return true;
-  }
-  if (n <= 0 && n != -EAGAIN)
+  if (n > 0 && c->tls)
+    return has_only_tickets(c);
+  if (n <= 0)
     c->why = FERRY_CLOSED_SERVER;
   return false;
 }

@@ -190,4 +190,28 @@ import Testing
             #expect(agent.statistics.forgottenOrigins.opened == 20_500)
         }
     }
+    /// A password for each request, as for a proxy that chooses another address with it.
+    @Test(.enabled(if: allocations_are_counted())) func manyUsersOfAProxyLeaveLittleBehind() async throws {
+        try await withAgent { agent, server in
+            let name = "h.localhost"
+            server.script([
+                .expectBytes(4), .sendBytes([5, 2]), .expectBytes(3 + 3 + 5), .sendBytes([1, 0]),
+                .expectBytes(4 + 1 + name.utf8.count + 2), .sendBytes([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]), .serve,
+            ])
+            func visit(_ numbers: Range<Int>) async throws {
+                for number in numbers {
+                    var request = HTTPRequest(.get, "http://\(name)/hello", headers: ["Connection": "close"])
+                    request.proxy = .socks5(
+                        "127.0.0.1", port: Int(server.port),
+                        credential: Credential(user: "ann", password: "\(number)"))
+                    #expect(try await agent.send(request).status == 200)
+                }
+            }
+            try await visit(10_000..<10_500)
+            let before = allocations_in_use()
+            try await visit(10_500..<18_500)
+            let after = allocations_in_use()
+            #expect(after < before + 400_000, "\(before) bytes before, \(after) after")
+        }
+    }
 }
