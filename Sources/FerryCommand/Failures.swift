@@ -100,11 +100,11 @@ enum FailureText {
         case .schemaMismatch: return "the body does not match the schema: \(error.message)"
         case .invalidURL:
             // The position refers to the displayed text, if the character is part of it.
-            let url = shown(request.path)
-            let reason = fault(in: url) ?? fault(in: request.path, hidden: true) ?? fault(inAuthorityOf: url)
+            let url = shown(request.path, isBroken: true)
+            let reason = fault(in: url) ?? fault(in: request.path, hidden: true) ?? fault(inAuthorityOf: request.path)
             return "invalid URL \"\(url)\": \(reason ?? error.message)"
         case .unsupportedScheme:
-            return "\"\(shown(request.path))\" cannot be fetched: a URL begins with http:// or https://"
+            return "\"\(shown(request.path, isBroken: true))\" cannot be fetched: a URL begins with http:// or https://"
         case .incompleteBody: return "\(error.message) (\(error.code.detail ?? ""))"
         default: break
         }
@@ -133,7 +133,7 @@ enum FailureText {
         return nil
     }
 
-    /// What is wrong with the host and the port.
+    /// What is wrong with the host and the port. With an `@` in the URL, the port may be a part of the password.
     private static func fault(inAuthorityOf url: String) -> String? {
         let authority = place(of: url).authority
         if authority.isEmpty || authority.hasPrefix(":") { return "no host" }
@@ -141,7 +141,8 @@ enum FailureText {
         let rest = authority.hasPrefix("[") ? authority.drop { $0 != "]" } : authority[...]
         guard let colon = rest.firstIndex(of: ":") else { return nil }
         let port = rest[rest.index(after: colon)...]
-        return UInt16(port) == nil ? "port \(port) is not a number up to 65535" : nil
+        if UInt16(port) != nil { return nil }
+        return "\(url.contains("@") ? "the port" : "port \(port)") is not a number up to 65535"
     }
 
     /// libcurl and the core name the socket or the address before the reason.
@@ -162,13 +163,13 @@ enum FailureText {
         ranges.map { $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ", ")
     }
 
-    /// Without user, password and query values.
-    private static func shown(_ url: String) -> String {
-        let address = url.prefix { $0 != "?" && $0 != "#" }
-        let begin = address.firstRange(of: "://")?.upperBound ?? address.startIndex
-        let end = address[begin...].firstIndex(of: "/") ?? address.endIndex
-        guard let at = address[begin..<end].lastIndex(of: "@") else { return String(address) }
-        return String(address[..<begin] + address[address.index(after: at)...])
+    /// Without user, password and query values. Of a URL that cannot be parsed, everything before an `@` may be a
+    /// password, in which nothing was escaped.
+    private static func shown(_ url: String, isBroken: Bool = false) -> String {
+        let begin = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        let end = isBroken ? url.endIndex : url[begin...].firstIndex { "/?#".contains($0) } ?? url.endIndex
+        let rest = url[begin..<end].lastIndex(of: "@").map { url[url.index(after: $0)...] } ?? url[begin...]
+        return String(url[..<begin] + rest.prefix { $0 != "?" && $0 != "#" })
     }
 
     private static func place(of url: String) -> (host: String, authority: String) {

@@ -20,23 +20,51 @@ extension StubTransport {
 
 /// Chooses the recorded exchange that answers a request.
 final class ArchivePlayer: Sendable {
-    private let entries: [HTTPArchive.Entry]
+    /// An exchange, and what of it is compared with requests.
+    private struct Recorded: Sendable {
+        var entry: HTTPArchive.Entry
+        /// The address, and each argument of the query.
+        var parts: [Substring]
+        /// `nil` if there was none, or if it was not recorded.
+        var body: [UInt8]?
+    }
+
+    private struct Address: Hashable {
+        var method: String
+        /// `nil` for recorded ones with a masked value, which may match any other.
+        var url: Substring?
+    }
+
+    private let recorded: [Recorded]
+    /// In the order of the recording.
+    private let places: [Address: [Int]]
     private let used: Mutex<[Bool]>
 
     init(_ archive: HTTPArchive) {
-        entries = archive.entries
+        recorded = archive.entries.map { entry in
+            Recorded(entry: entry, parts: Self.parts(of: entry.request.url), body: entry.request.postData?.bytes)
+        }
+        places = Dictionary(grouping: recorded.indices) { [recorded] place in
+            let (url, method) = (recorded[place].parts[0], recorded[place].entry.request.method)
+            return Address(method: method, url: url.contains("***") ? nil : url)
+        }
         used = Mutex(Array(repeating: false, count: archive.entries.count))
     }
 
     func answer(_ request: StubTransport.Request) -> StubTransport.Answer {
-        let matching = entries.indices.filter { matches(entries[$0], request) }
+        let parts = Self.parts(of: request.url)
+        let exact = places[Address(method: request.method.rawValue, url: parts[0])] ?? []
+        let masked = places[Address(method: request.method.rawValue, url: nil)] ?? []
+        let places = masked.isEmpty ? exact : (exact + masked).sorted()
         let chosen = used.withLock { used in
-            let chosen = matching.first { !used[$0] } ?? matching.last
+            let chosen =
+                places.first { !used[$0] && matches(recorded[$0], parts, request) }
+                ?? places.last { used[$0] && matches(recorded[$0], parts, request) }
             if let chosen { used[chosen] = true }
             return chosen
         }
-        guard let chosen else { return .unmatched(unmatched(request)) }
-        return answer(of: entries[chosen])
+        guard let chosen else { return .unmatched(unmatched(request, parts)) }
+        return answer(of: recorded[chosen].entry)
     }
 
     private func answer(of entry: HTTPArchive.Entry) -> StubTransport.Answer {
@@ -79,18 +107,15 @@ final class ArchivePlayer: Sendable {
 
     // MARK: Matching
 
-    private func matches(_ entry: HTTPArchive.Entry, _ request: StubTransport.Request) -> Bool {
-        guard entry.request.method == request.method.rawValue, Self.matches(entry.request.url, request.url) else {
-            return false
-        }
-        guard let data = entry.request.postData, let body = data.bytes else { return true }
+    private func matches(_ recorded: Recorded, _ parts: [Substring], _ request: StubTransport.Request) -> Bool {
+        guard Self.matches(recorded.parts, parts) else { return false }
+        guard let body = recorded.body, let data = recorded.entry.request.postData else { return true }
         let type = request.headers["Content-Type"] ?? data.mimeType
         return RecordedBody.matches(body, data.mimeType, request.body, type)
     }
 
     /// Compares part by part: the address, and each argument of the query in its position.
-    private static func matches(_ recorded: String, _ url: String) -> Bool {
-        let (left, right) = (parts(of: recorded), parts(of: url))
+    private static func matches(_ left: [Substring], _ right: [Substring]) -> Bool {
         guard left.count == right.count, RecordedBody.matchesAround(left[0].utf8, right[0].utf8) else { return false }
         return zip(left, right).dropFirst().allSatisfy { RecordedBody.matchesArgument($0.utf8, $1.utf8) }
     }
@@ -108,13 +133,14 @@ final class ArchivePlayer: Sendable {
         return [bare] + query.split(separator: "&")
     }
 
-    private func unmatched(_ request: StubTransport.Request) -> String {
+    private func unmatched(_ request: StubTransport.Request, _ parts: [Substring]) -> String {
         let asked = "\(request.method) \(request.url)"
-        guard let closest = entries.max(by: { closeness($0, request) < closeness($1, request) }) else {
+        guard let found = recorded.max(by: { closeness($0.entry, request) < closeness($1.entry, request) }) else {
             return "the recording is empty; asked for \(asked)"
         }
+        let closest = found.entry
         let sameExceptBody =
-            closest.request.method == request.method.rawValue && Self.matches(closest.request.url, request.url)
+            closest.request.method == request.method.rawValue && Self.matches(found.parts, parts)
         return "no recorded exchange matches \(asked); the closest is \(closest.request.method) \(closest.request.url)"
             + (sameExceptBody ? ", with another body" : "")
     }

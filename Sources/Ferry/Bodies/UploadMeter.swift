@@ -16,19 +16,19 @@ final class UploadMeter: Sendable {
         /// The time when the last report was queued, in nanoseconds.
         var reported: UInt64 = 0
         var isReporting = false
+        var report: Report?
     }
 
     /// The minimum time between two reports, in nanoseconds.
     static let interval: UInt64 = 50_000_000
 
-    private let state = Mutex(State())
-    private let report: Report?
+    private let state: Mutex<State>
     private let queue: DispatchQueue
 
     /// Without a report it only counts.
     init(on queue: DispatchQueue, _ report: Report? = nil) {
         self.queue = queue
-        self.report = report
+        state = Mutex(State(report: report))
     }
 
     var progress: UploadProgress {
@@ -76,9 +76,15 @@ final class UploadMeter: Sendable {
         }
     }
 
+    /// The run has ended, and its last report was made: releases the closure, which may hold the task of the run.
+    func forget() {
+        var report: Report?
+        state.withLock { swap(&report, &$0.report) }
+    }
+
     private func tell(_ change: (inout State) -> Bool) {
-        let isDue = state.withLock { state in change(&state) }
-        guard isDue, let report else { return }
+        let report = state.withLock { state in change(&state) ? state.report : nil }
+        guard let report else { return }
         queue.async {
             let progress = self.state.withLock { state in
                 state.isReporting = false

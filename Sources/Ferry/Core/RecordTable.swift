@@ -93,25 +93,32 @@ struct RecordTable<Record> {
 /// A log of `cancelAll` calls, for runs that had a response at the time but whose task was about to continue, so that
 /// the call could not find them.
 struct CancelLog {
-    private var recent: [(number: UInt32, tag: String?)] = []
+    /// The numbers of the last calls with these tags.
+    private var tags: [String: UInt32] = [:]
+    /// The number of the last call without a tag.
+    private var ofAll: UInt32 = 0
     /// The number of the last call; 0 if there was none.
     private(set) var number: UInt32 = 0
 
-    /// There are never more calls in the time that a task takes to continue.
-    private static let most = 64
+    /// There are never calls with more tags in the time that a task takes to continue.
+    private static let most = 4_096
     /// This number is never reached.
     private static let last = UInt32.max
 
     /// Notes that all runs, or those with a tag, were cancelled.
     mutating func note(_ tag: String?) {
         if number < Self.last { number += 1 }
-        if recent.count == Self.most { recent.removeFirst() }
-        recent.append((number, tag))
+        guard let tag else { return ofAll = number }
+        if tags.count >= Self.most && tags[tag] == nil {
+            let middle = tags.values.sorted()[Self.most / 2]
+            tags = tags.filter { $0.value > middle }
+        }
+        tags[tag] = number
     }
 
     /// Whether a run with this tag was cancelled after the call with that number.
     func covers(_ tag: String?, since earlier: UInt32) -> Bool {
-        recent.contains { $0.number > earlier && ($0.tag == nil || $0.tag == tag) }
+        ofAll > earlier || tag.flatMap { tags[$0] } ?? 0 > earlier
     }
 }
 

@@ -75,26 +75,32 @@ final class DownloadMeter: Sendable {
         var isTimed = false
         var hasEnded = false
         var listeners: [AsyncStream<DownloadProgress>.Continuation] = []
+        var report: Report?
     }
 
     /// A report to make now.
     private struct Due {
         var progress: DownloadProgress
         var listeners: [AsyncStream<DownloadProgress>.Continuation]
-        /// No other report is queued.
-        var isFirst: Bool
+        /// `nil` if another report is queued.
+        var report: Report?
     }
 
     /// The minimum time between two reports, in nanoseconds.
     static let interval: UInt64 = 100_000_000
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let queue: DispatchQueue
-    private let report: Report?
 
     init(on queue: DispatchQueue, _ report: Report? = nil) {
         self.queue = queue
-        self.report = report
+        state = Mutex(State(report: report))
+    }
+
+    /// The run has ended, and its last report was made: releases the closure, which may hold the task of the run.
+    func forget() {
+        var report: Report?
+        state.withLock { swap(&report, &$0.report) }
     }
 
     var progress: DownloadProgress { state.withLock { $0.progress(Self.now) } }
@@ -134,7 +140,7 @@ final class DownloadMeter: Sendable {
             state.received += count
             state.rate.count(state.received, now: now)
             let due = state.reported + Self.interval
-            if now < due && !state.isTimed && (report != nil || !state.listeners.isEmpty) {
+            if now < due && !state.isTimed && (state.report != nil || !state.listeners.isEmpty) {
                 state.isTimed = true
                 wait = due - now
             }
@@ -170,13 +176,14 @@ final class DownloadMeter: Sendable {
         let due = state.withLock { state -> Due? in
             guard change(&state) else { return nil }
             state.reported = now
-            defer { state.isReporting = report != nil }
-            return Due(progress: state.progress(now), listeners: state.listeners, isFirst: !state.isReporting)
+            let report = state.isReporting ? nil : state.report
+            state.isReporting = state.report != nil
+            return Due(progress: state.progress(now), listeners: state.listeners, report: report)
         }
         guard let due else { return }
         for listener in due.listeners { listener.yield(due.progress) }
         also(due.progress)
-        guard due.isFirst, let report else { return }
+        guard let report = due.report else { return }
         queue.async {
             let progress = self.state.withLock { state in
                 state.isReporting = false

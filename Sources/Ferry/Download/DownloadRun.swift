@@ -211,6 +211,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
                 if let object = delegate.object { tell(object, file) }
             }
         }
+        download.meter.forget()
     }
 
     private func tell(_ delegate: any DownloadDelegate, _ file: Result<DownloadedFile, RequestError>) {

@@ -116,11 +116,13 @@ struct ChainMachine<Link: ChainLinkKind> {
     /// The number of steps that have started.
     private(set) var begun = 0
     private var isStepRunning = false
+    /// The latest step was a chain, and no step has taken its place so far.
+    private var isReplaced = false
 
     init(_ links: [Link]) { push(links) }
 
     /// The index of the current or latest step, from 0.
-    var step: Int { max(begun - 1, 0) }
+    var step: Int { isReplaced ? begun : max(begun - 1, 0) }
 
     /// The number of steps that have ended.
     var finished: Int { begun - (isStepRunning ? 1 : 0) }
@@ -145,7 +147,7 @@ struct ChainMachine<Link: ChainLinkKind> {
         if link.isStep {
             stepsAhead -= 1
             begun += 1
-            isStepRunning = true
+            (isStepRunning, isReplaced) = (true, false)
         }
         return .perform(link)
     }
@@ -154,7 +156,7 @@ struct ChainMachine<Link: ChainLinkKind> {
     mutating func replaceStep(by links: [Link]) {
         precondition(state == .working && isStepRunning, "only a step that runs can turn out to be more")
         begun -= 1
-        isStepRunning = false
+        (isStepRunning, isReplaced) = (false, true)
         push(links)
     }
 

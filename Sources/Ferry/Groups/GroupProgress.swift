@@ -25,11 +25,11 @@ public struct GroupProgress: Sendable, Hashable {
 final class ProgressReporter: Sendable {
     private let isReporting = Atomic<Bool>(false)
     private let queue: DispatchQueue
-    private let tell: @Sendable (GroupProgress) -> Void
+    private let tell: Mutex<(@Sendable (GroupProgress) -> Void)?>
 
     init(on queue: DispatchQueue, _ tell: @escaping @Sendable (GroupProgress) -> Void) {
         self.queue = queue
-        self.tell = tell
+        self.tell = Mutex(tell)
     }
 
     /// `progress` is read when the report is made.
@@ -37,8 +37,15 @@ final class ProgressReporter: Sendable {
         if isReporting.exchange(true, ordering: .acquiringAndReleasing) { return }
         queue.async {
             self.isReporting.store(false, ordering: .sequentiallyConsistent)
-            self.tell(progress())
+            let tell = self.tell.withLock { $0 }
+            tell?(progress())
         }
+    }
+
+    /// The group has ended, and its last report was made: releases the closure, which may hold the task of the group.
+    func forget() {
+        var told: (@Sendable (GroupProgress) -> Void)?
+        tell.withLock { swap(&told, &$0) }
     }
 }
 

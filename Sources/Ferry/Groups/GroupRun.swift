@@ -113,6 +113,9 @@ final class GroupRun: Sendable {
         reporter?.report { self.progress }
     }
 
+    /// Releases the closure that receives the progress. Call it after the last report.
+    func forgetProgress() { reporter?.forget() }
+
     /// Runs that read the priority later, or are submitted later, see it.
     func setPriority(_ priority: RequestPriority) {
         ownPriority.store(priority.rawValue, ordering: .relaxed)

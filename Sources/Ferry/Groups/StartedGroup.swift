@@ -63,6 +63,7 @@ final class StartedGroup<G: RequestGroup>: RunHandle {
             case nil: break
             }
         }
+        run.forgetProgress()
     }
 
     private func tell(_ delegate: any RequestDelegate, _ group: G, _ result: Result<G.Value, RequestError>) {

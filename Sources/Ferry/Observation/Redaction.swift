@@ -172,12 +172,14 @@ package enum SecretBodies {
     /// `new_password`, `db_secret`, `refreshToken`
     private static let endings = ["passwd", "passphrase", "secret", "token", "apikey", "privatekey", "secretkey"]
 
-    /// `client_secret`, `Client-Secret` and `clientSecret` are the same name, and `user[password]` is a password.
+    /// `client_secret`, `Client-Secret` and `clientSecret` are the same name. All within `user[password]` is secret.
     private static func isSecret(_ name: String, _ declared: [String]) -> Bool {
         if declared.contains(where: { equalNames($0, name) }) { return true }
-        let inner = name.split(whereSeparator: { $0 == "[" || $0 == "]" || $0 == "." }).last ?? ""
-        let plain = inner.lowercased().filter { $0 != "_" && $0 != "-" }
-        return names.contains(plain) || plain.contains("password") || endings.contains { plain.hasSuffix($0) }
+        return name.split(whereSeparator: { $0 == "[" || $0 == "]" || $0 == "." }).contains { piece in
+            if declared.contains(where: { equalNames($0, String(piece)) }) { return true }
+            let plain = piece.lowercased().filter { $0 != "_" && $0 != "-" }
+            return names.contains(plain) || plain.contains("password") || endings.contains { plain.hasSuffix($0) }
+        }
     }
 
     // MARK: Forms

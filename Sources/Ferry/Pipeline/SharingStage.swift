@@ -23,7 +23,7 @@ struct SharingStage: Sendable {
         if isNew { begin(shared, key, call.ofNobody) }
         let answer: Answer? = await control.wait(until: call.end) { done in shared.wait(number, done) }
         if let answer { return answer }
-        table.leave(shared, key, number)
+        table.leave(shared, key, number, in: core)
         let error = control.overdue(url: call.url)
         return .refused(shared.control.wasSent ? error.leavingShared : error)
     }
@@ -191,10 +191,12 @@ final class SharedTransfer: Sendable {
     fileprivate var waiting: Int { state.withLock { $0.waiters.count } }
 
     /// Whether no run waits any more, and there is no result yet.
-    fileprivate func leave(_ number: Int) -> Bool {
+    fileprivate func leave(_ number: Int, in core: AgentCore) -> Bool {
         state.withLock { state in
             guard state.answer == nil, state.waiters.removeValue(forKey: number) != nil else { return false }
-            state.priorities[number] = nil
+            let left = state.priorities.removeValue(forKey: number)
+            let highest = state.priorities.values.max()
+            if let left, let highest, highest < left { control.setPriority(highest, in: core) }
             return state.waiters.isEmpty
         }
     }
@@ -228,9 +230,9 @@ final class SharedTransferTable: Sendable {
     }
 
     /// A run no longer waits. The last one ends the transfer, and a run that comes later starts another.
-    func leave(_ shared: SharedTransfer, _ key: SharedTransferKey, _ number: Int) {
+    func leave(_ shared: SharedTransfer, _ key: SharedTransferKey, _ number: Int, in core: AgentCore) {
         let isAbandoned = transfers.withLock { transfers in
-            guard shared.leave(number) else { return false }
+            guard shared.leave(number, in: core) else { return false }
             if transfers[key] === shared { transfers[key] = nil }
             return true
         }

@@ -111,20 +111,30 @@ public struct TextEncoding: Sendable, Hashable, CustomStringConvertible {
         var space = [CChar](repeating: 0, count: 4096)
         var input = UnsafeMutablePointer(mutating: bytes.baseAddress?.assumingMemoryBound(to: CChar.self))
         var left = bytes.count
-        while left > 0 {
+        // Without `more`, for the end: some decoders hold a letter back until the next, which may be its accent.
+        func convert(more: Bool) -> (isDone: Bool, error: Int32) {
             let (result, error, count) = space.withUnsafeMutableBufferPointer { space -> (Int, Int32, Int) in
                 var output = space.baseAddress
                 var room = space.count
-                let result = iconv(converter, &input, &left, &output, &room)
+                let result =
+                    more
+                    ? iconv(converter, &input, &left, &output, &room)
+                    : iconv(converter, nil, nil, &output, &room)
                 return (result, errno, space.count - room)
             }
             made += space.prefix(count).map { UInt8(bitPattern: $0) }
-            if result != -1 || error == E2BIG { continue }
+            return (result != -1, error)
+        }
+        while left > 0 {
+            let (isDone, error) = convert(more: true)
+            if isDone || error == E2BIG { continue }
             // An invalid byte, or an incomplete character.
             made += "\u{FFFD}".utf8
             if error == EINVAL || left == 0 { break }
             (input, left) = (input?.advanced(by: 1), left - 1)
         }
+        // It also resets the state, so it must not be done earlier.
+        _ = convert(more: false)
         return String(decoding: made, as: UTF8.self)
     }
 }

@@ -207,6 +207,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         let deliver = delivery
         delivery = nil
         deliver?(self)
+        meter?.forget()
     }
 
     private func deliver(_ reply: Result<Reply<R.Value>, RequestError>) {

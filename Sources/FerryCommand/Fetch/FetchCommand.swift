@@ -41,7 +41,10 @@ enum FetchCommand: Subcommand {
             let verdict = await TraceContext.$current.withValue(plan.trace) {
                 await send(plan, by: agent, writer, to: output)
             }
-            if let fault = verdict.fault, !plan.printsJSON { say("ferry fetch: \(Main.oneLine(fault.line))\n") }
+            // Only the report in JSON contains it, not the events.
+            if let fault = verdict.fault, !plan.printsJSON || plan.printsEvents {
+                say("ferry fetch: \(Main.oneLine(fault.line))\n")
+            }
             if code == .success { code = verdict.exitCode }
             guard let fault = writer.fault else { continue }
             say("ferry fetch: \(Main.oneLine(fault))\n")

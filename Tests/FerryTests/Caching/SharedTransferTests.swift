@@ -91,6 +91,24 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test func theTransferLosesThePriorityOfARunThatHasLeft() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let outcomes = [Outcome<String>(), Outcome<String>()]
+        let important = agent.start(request(), completion: outcomes[0].take)
+        await stub.waitForHeld(1)
+        let other = agent.start(request(), completion: outcomes[1].take)
+        #expect(await eventually(within: .seconds(10)) { agent.core.sharedTransfers.waiting == 2 })
+        other.setPriority(.low)
+        important.setPriority(.high)
+        #expect(await eventually(within: .seconds(10)) { stub.held.first?.priority == .high })
+        important.cancel()
+        #expect(await outcomes[0].code == .cancelled)
+        #expect(await eventually(within: .seconds(10)) { stub.held.first?.priority == .low })
+        stub.releaseAll()
+        #expect(await outcomes[1].code == nil)
+        await agent.shutdown()
+    }
+
     @Test func runsWithDifferentProxyRulesDoNotShare() async throws {
         let agent = NetworkAgent(configuration: .test, stub: stub)
         let proxies: [ProxyConfiguration] = [.none, .http("proxy", port: 3128).except("h")]

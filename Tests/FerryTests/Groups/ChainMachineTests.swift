@@ -76,6 +76,19 @@ import Testing
         #expect(machine.total == 4)
     }
 
+    @Test func aFailureBeforeTheFirstAddedStepIsThatOfTheStepThatAddedIt() {
+        var machine = Machine([.step("A"), .step("inner"), .step("D")])
+        _ = machine.next()
+        _ = machine.next()
+        machine.replaceStep(by: [.look, .step("B")])
+        #expect(machine.step == 1 && machine.total == 3)
+        #expect(word(machine.next()) == "look")
+        #expect(machine.step == 1 && machine.finished == 1)
+        #expect(word(machine.next()) == "B")
+        #expect(machine.step == 1)
+        #expect(word(machine.fail()) == "fail 1")
+    }
+
     @Test func stepsCanBeAddedWithoutEnd() {
         var machine = Machine([.step("0")])
         for number in 1...10_000 {

@@ -125,6 +125,11 @@ import Testing
             (ChainRequest(Echo("A")).map { _ -> String in throw Oops() }.then { Echo($0) }, 0, 1),
             (ChainRequest(Echo("A")).then { Echo($0) }.onValue { _ in throw Oops() }.then { Echo($0) }, 1, 2),
             (ChainRequest(value: "").onValue { _ in throw Oops() }.then { Echo($0) }, 0, 0),
+            (
+                ChainRequest(Echo("A")).then { _ in
+                    ChainRequest(value: "").map { _ -> String in throw Oops() }.then { Echo($0) }
+                }, 1, 1
+            ),
         ]
         for (chain, step, sent) in chains {
             let before = stub.requests.count

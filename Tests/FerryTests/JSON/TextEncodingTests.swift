@@ -25,6 +25,11 @@ import Testing
             ("text/plain; charset=UTF-16LE", [0x3D, 0xD8, 0x00, 0xDE], "\u{1F600}"),
             ("text/plain; charset=iso-8859-15", [0xA4], "\u{20AC}"),
             ("text/plain; charset=Shift_JIS", [0x93, 0xFA, 0x96, 0x7B], "\u{65E5}\u{672C}"),
+            // The last letter may have waited for an accent.
+            ("text/html; charset=windows-1258", Array("Xin chao".utf8), "Xin chao"),
+            ("text/html; charset=windows-1258", [0x61, 0xCC], "a\u{300}"),
+            ("text/html; charset=windows-1258", [0x61], "a"),
+            ("text/plain; charset=iso-2022-jp", [0x1B, 0x24, 0x42, 0x46, 0x7C, 0x4B, 0x5C], "\u{65E5}\u{672C}"),
             ("text/plain; charset=no-such-charset", Array("\u{20AC}".utf8), "\u{20AC}"),
             ("text/plain; charset=utf-7//IGNORE", Array("a".utf8), "a"),
             ("text/plain; charset=", Array("\u{20AC}".utf8), "\u{20AC}"),

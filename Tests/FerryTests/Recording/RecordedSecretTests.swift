@@ -35,6 +35,10 @@ import Testing
         ("application/json", #"{"new_password": "canary", "currentPassword": "canary", "a": "seen"}"#),
         ("application/json", #"{"authorization": "canary", "passwordConfirmation": "canary", "author": "seen"}"#),
         ("application/x-www-form-urlencoded", "user[password]=canary&user%5Bnew_password%5D=canary&pass=canary&a=seen"),
+        (
+            "application/x-www-form-urlencoded",
+            "u[plainPassword][first]=canary&u%5Bpassword%5D%5B0%5D=canary&otp[0]=canary&a[pages][0]=seen"
+        ),
         ("application/x-www-form-urlencoded", "j_password=canary&password_confirmation=canary&page=seen"),
         (
             form,
@@ -53,6 +57,12 @@ import Testing
         #expect(RecordedBody.matches(made, type, Array(body.utf8), type))
         let other = body.replacing("seen", with: "sent")
         #expect(!RecordedBody.matches(made, type, Array(other.utf8), type))
+    }
+
+    @Test func aDeclaredNameAroundAnotherIsSecret() throws {
+        let form = Array("card[pin][0]=canary&card[number]=seen".utf8)
+        let made = SecretBodies.masked(form, type: "application/x-www-form-urlencoded", declared: ["pin"])
+        #expect(made == Array("card[pin][0]=***&card[number]=seen".utf8))
     }
 
     /// What is written of them exactly: everything but the secrets stays.

@@ -33,6 +33,35 @@ import Testing
         0x35, 0x03, 0x00, 0x00, 0x00,
     ]
 
+    /// Each exchange is taken apart once, not for every request.
+    @Test func aLongRecordingIsReplayedInTheTimeOfItsLength() async throws {
+        let count = 5_000
+        let entries = (0..<count).map { number in
+            """
+            {"startedDateTime": "2026-01-01T00:00:00Z", "time": 1, "cache": {}, "timings": {"send": 0, "wait": 1,
+            "receive": 0}, "request": {"method": "POST", "url": "http://h/x?n=\(number)&token=***",
+            "httpVersion": "HTTP/1.1", "cookies": [], "headers": [], "queryString": [], "headersSize": -1,
+            "bodySize": 20, "postData": {"mimeType": "application/json", "params": [],
+            "text": "{\\"n\\": \(number), \\"token\\": \\"***\\"}"}}, "response": {"status": 200, "statusText": "OK",
+            "httpVersion": "HTTP/1.1", "cookies": [], "headers": [], "redirectURL": "", "headersSize": -1,
+            "bodySize": 1, "content": {"size": 4, "mimeType": "text/plain", "text": "\(number)"}}}
+            """
+        }
+        let text =
+            #"{"log": {"version": "1.2", "creator": {"name": "t", "version": "1"}, "entries": ["#
+            + entries.joined(separator: ",") + "]}}"
+        let agent = NetworkAgent(
+            configuration: NetworkConfiguration(baseURL: "http://h"),
+            stub: StubTransport(har: try HTTPArchive(json: Array(text.utf8))))
+        for number in 0..<count {
+            let body = RequestBody.string(
+                "{\"n\": \(number), \"token\": \"abc\"}", contentType: "application/json")
+            let reply = try await agent.send(HTTPRequest(.post, "/x?n=\(number)&token=abc", body: body))
+            if reply.text != "\(number)" { Issue.record("request \(number) got \(reply.text)") }
+        }
+        await agent.shutdown()
+    }
+
     /// The body stays as it came, and so does the field that says what it is.
     @Test(arguments: ["gzip, gzip", "compress"]) func aBodyThatWasNotDecodedKeepsItsCoding(coding: String) async throws
     {

@@ -202,6 +202,41 @@ import Testing
             }, "the closure is released, whoever keeps the task")
     }
 
+    @Test func theClosureForTheProgressGoesWithTheResult() async throws {
+        let server = try LoopbackServer()
+        let folder = try Folder()
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        let kept = Mutex<[any Sendable]>([])
+        func isReleased(_ start: (Token, @escaping @Sendable () -> Void) -> any Sendable) async -> Bool {
+            await isGone { token in
+                let end = OneShot<Void>()
+                let task = start(token) { end.finish(()) }
+                kept.withLock { $0.append(task) }
+                await end.value()
+                agent.core.callbackQueue.sync {}
+            }
+        }
+        #expect(
+            await isReleased { token, end in
+                agent.start(
+                    HTTPRequest(.post, "/upload", body: .string("abc")),
+                    uploadProgress: { _ in withExtendedLifetime(token) {} }, completion: { _ in end() })
+            })
+        #expect(
+            await isReleased { token, end in
+                agent.start(
+                    BatchRequest([Get("/hello")]), progress: { _ in withExtendedLifetime(token) {} },
+                    completion: { _ in end() })
+            })
+        #expect(
+            await isReleased { token, end in
+                agent.download(
+                    Get("/bytes/100"), to: .file(folder.file("f")),
+                    progress: { _ in withExtendedLifetime(token) {} }, completion: { _ in end() })
+            })
+        await agent.shutdown()
+    }
+
     @Test func cancelledAndFailedRunsLeaveNothing() async throws {
         let stub = StubTransport(always: .hold)
         let agent = agent(stub)
