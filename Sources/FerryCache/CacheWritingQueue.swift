@@ -163,10 +163,9 @@ final class CacheWritingQueue: Sendable {
         repeatRemovals()
         while let (jobs, touched, outdated) = take() {
             let operations = jobs.map(\.operation) + outdated.map { .outdate($0) }
-            let isDone = writer.write(operations, touched: touched)
+            let isDone = write(operations, touched)
             let puts = UInt64(jobs.count { if case .put = $0.operation { true } else { false } })
             counter.count { if isDone { $0.written += puts } else { $0.failed += puts } }
-            if isDone { compact(after: operations) } else { owed.add(operations) }
             let bytes = jobs.reduce(0) { $0 + $1.bytes }
             state.withLock { state in
                 state.bytes -= bytes
@@ -179,7 +178,21 @@ final class CacheWritingQueue: Sendable {
         repeatLater()
     }
 
-    /// Writes the removals that have failed, before anything newer.
+    /// Writes the operations, behind the removals that have failed. Those may be owed although the disk is used again:
+    /// this is decided here, once.
+    private func write(_ operations: [CacheWriter.Operation], _ touched: [CacheDigest]) -> Bool {
+        let isOpen = writer.mayWrite
+        let all = (isOpen ? owed.operations : []) + operations
+        guard isOpen, writer.write(all, touched: touched) else {
+            owed.add(operations)
+            return false
+        }
+        owed.pay()
+        compact(after: all)
+        return true
+    }
+
+    /// Writes the removals that have failed.
     private func repeatRemovals(isLast: Bool = false) {
         if owed.isEmpty || !(isLast || writer.mayWrite) { return }
         let operations = owed.operations

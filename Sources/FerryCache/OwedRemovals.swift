@@ -57,7 +57,8 @@ final class OwedRemovals: Sendable {
 
     /// What has to be written.
     var operations: [CacheWriter.Operation] {
-        state.withLock { state in
+        if isEmpty { return [] }
+        return state.withLock { state in
             if state.isAll { return [.removeAll] }
             return state.keys.map { .remove($0) } + state.outdated.map { .outdate($0) }
         }
@@ -65,6 +66,7 @@ final class OwedRemovals: Sendable {
 
     /// Everything that was owed is written.
     func pay() {
+        if isEmpty { return }
         state.withLock { state in
             state = State()
             isAny.store(false, ordering: .releasing)

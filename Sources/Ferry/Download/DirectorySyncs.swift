@@ -121,6 +121,56 @@ struct DiskQueue: Sendable {
     func start(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }
 
+/// The part files of this process that are locked although their runs have ended, because the disk had not finished. A
+/// run that needs one of them waits for the lock; of any other locked part file it says that it is in use. A name stays
+/// here until its lock is released or another run has it, and after a write that hung until another run has it.
+final class LeftParts: Sendable {
+    private struct Name: Hashable {
+        var directory: OpenDirectory.Identity
+        var part: String
+    }
+
+    /// For all agents of the process.
+    static let shared = LeftParts()
+
+    /// With the order of the directory of the run that left it, which is its alone.
+    private let names = Mutex<[Name: UInt64]>([:])
+    private static let most = 1_024
+    /// The runs that wait for one of them. Each blocks a thread, as the jobs that are left behind do.
+    private let waiting = Atomic<Int>(0)
+
+    /// Returns `false` if too many wait already.
+    func startsWaiting() -> Bool {
+        if waiting.add(1, ordering: .relaxed).newValue <= DiskQueue.mostLeft { return true }
+        waiting.subtract(1, ordering: .relaxed)
+        return false
+    }
+
+    func stopsWaiting() { waiting.subtract(1, ordering: .relaxed) }
+
+    func contains(_ part: String, in directory: OpenDirectory) -> Bool {
+        names.withLock { $0[Name(directory: directory.identity, part: part)] != nil }
+    }
+
+    func add(_ part: String, in directory: OpenDirectory) {
+        names.withLock { names in
+            if names.count >= Self.most { names = [:] }
+            names[Name(directory: directory.identity, part: part)] = directory.order
+        }
+    }
+
+    /// Whoever left it, this run has the lock now.
+    func remove(_ part: String, in directory: OpenDirectory) {
+        names.withLock { $0[Name(directory: directory.identity, part: part)] = nil }
+    }
+
+    /// The run of this directory has released the lock. Another may have left it since.
+    func released(_ part: String, in directory: OpenDirectory) {
+        let name = Name(directory: directory.identity, part: part)
+        names.withLock { if $0[name] == directory.order { $0[name] = nil } }
+    }
+}
+
 extension ContinuousClock.Instant? {
     /// Whether the deadline has passed; never without one.
     var isOver: Bool { map { $0 <= .now } ?? false }

@@ -348,10 +348,12 @@ extension Download {
         for goOn in waiting { goOn() }
     }
 
-    /// Waits for the end of a pause, if there is one. Returns `false` if the run was ended before that, or the deadline
-    /// has passed.
-    func awaitResume(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool {
+    /// Waits for the end of a pause, if there is one. Returns whether there was one; `nil` if the run was ended before
+    /// its end, or the deadline has passed.
+    func awaitResume(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
+        var hasWaited = false
         while isPaused {
+            hasWaited = true
             let hasResumed: Bool? = await control.wait(until: deadline) { goOn in
                 let isPaused = state.withLock { state in
                     if state.isPaused { state.waiting.append { goOn(true) } }
@@ -359,9 +361,9 @@ extension Download {
                 }
                 if !isPaused { goOn(true) }
             }
-            if hasResumed == nil { return false }
+            if hasResumed == nil { return nil }
         }
-        return true
+        return hasWaited
     }
 
     var isPaused: Bool { state.withLock { $0.isPaused } }

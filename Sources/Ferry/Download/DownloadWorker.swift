@@ -34,9 +34,10 @@ final class DownloadWorker: BodyCarrier {
     func awaitTurn(
         _ control: RunControl, until deadline: ContinuousClock.Instant?, _ url: String
     ) async throws(RequestError) -> Bool {
-        let waits = download.isPaused
-        guard await download.awaitResume(control, until: deadline) else { throw control.overdue(url: url) }
-        return waits
+        guard let hasWaited = await download.awaitResume(control, until: deadline) else {
+            throw control.overdue(url: url)
+        }
+        return hasWaited
     }
 
     func run(for built: inout BuiltRequest, tag: String?, core: AgentCore) -> StreamRun {

@@ -61,6 +61,8 @@ final class PartFile: Sendable {
         let path = directory.path + "/" + name
         var opened = stat()
         var named = stat()
+        var isWaiting = false
+        defer { if isWaiting { LeftParts.shared.stopsWaiting() } }
         while true {
             let isLeft = LeftParts.shared.contains(name, in: directory)
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { break }
@@ -69,7 +71,9 @@ final class PartFile: Sendable {
             if errno == EINTR { continue }
             if errno != EWOULDBLOCK { throw FileFault(path) }
             // Also if its run has ended just now.
-            guard isLeft || LeftParts.shared.contains(name, in: directory), !hasEnded() else {
+            let mayWait = isLeft || LeftParts.shared.contains(name, in: directory)
+            if mayWait && !isWaiting { isWaiting = LeftParts.shared.startsWaiting() }
+            guard mayWait && isWaiting && !hasEnded() else {
                 throw FileFault(path, errno: EBUSY, words: "another download writes to it")
             }
             // A thread that waits in the system call could get the lock after another run, when that has loaded all.
@@ -297,45 +301,6 @@ extension PartFile {
 
     /// The maximum number of files with one name.
     private static let mostOfAName = 9_999
-}
-
-/// The part files of this process that are locked although their runs have ended, because the disk had not finished. A
-/// run that needs one of them waits for the lock; of any other locked part file it says that it is in use. A name stays
-/// here until its lock is released or another run has it, and after a write that hung until another run has it.
-private final class LeftParts: Sendable {
-    private struct Name: Hashable {
-        var directory: OpenDirectory.Identity
-        var part: String
-    }
-
-    /// For all agents of the process.
-    static let shared = LeftParts()
-
-    /// With the order of the directory of the run that left it, which is its alone.
-    private let names = Mutex<[Name: UInt64]>([:])
-    private static let most = 1_024
-
-    func contains(_ part: String, in directory: OpenDirectory) -> Bool {
-        names.withLock { $0[Name(directory: directory.identity, part: part)] != nil }
-    }
-
-    func add(_ part: String, in directory: OpenDirectory) {
-        names.withLock { names in
-            if names.count >= Self.most { names = [:] }
-            names[Name(directory: directory.identity, part: part)] = directory.order
-        }
-    }
-
-    /// Whoever left it, this run has the lock now.
-    func remove(_ part: String, in directory: OpenDirectory) {
-        names.withLock { $0[Name(directory: directory.identity, part: part)] = nil }
-    }
-
-    /// The run of this directory has released the lock. Another may have left it since.
-    func released(_ part: String, in directory: OpenDirectory) {
-        let name = Name(directory: directory.identity, part: part)
-        names.withLock { if $0[name] == directory.order { $0[name] = nil } }
-    }
 }
 
 /// An open directory. File operations use its descriptor, so renaming the directory does not affect them.

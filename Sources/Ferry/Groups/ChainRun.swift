@@ -116,13 +116,14 @@ struct ChainMachine<Link: ChainLinkKind> {
     /// The number of steps that have started.
     private(set) var begun = 0
     private var isStepRunning = false
-    /// The latest step was a chain, and no step has taken its place so far.
-    private var isReplaced = false
+    /// The number of links behind those of the chain that the latest step was, as long as none of its steps has taken
+    /// the place of that step.
+    private var behindReplaced: Int?
 
     init(_ links: [Link]) { push(links) }
 
     /// The index of the current or latest step, from 0.
-    var step: Int { isReplaced ? begun : max(begun - 1, 0) }
+    var step: Int { behindReplaced != nil ? begun : max(begun - 1, 0) }
 
     /// The number of steps that have ended.
     var finished: Int { begun - (isStepRunning ? 1 : 0) }
@@ -144,10 +145,11 @@ struct ChainMachine<Link: ChainLinkKind> {
             return .succeed
         }
         state = .working
+        if let behind = behindReplaced, rest.count < behind { behindReplaced = nil }
         if link.isStep {
             stepsAhead -= 1
             begun += 1
-            (isStepRunning, isReplaced) = (true, false)
+            (isStepRunning, behindReplaced) = (true, nil)
         }
         return .perform(link)
     }
@@ -156,7 +158,7 @@ struct ChainMachine<Link: ChainLinkKind> {
     mutating func replaceStep(by links: [Link]) {
         precondition(state == .working && isStepRunning, "only a step that runs can turn out to be more")
         begun -= 1
-        (isStepRunning, isReplaced) = (false, true)
+        (isStepRunning, behindReplaced) = (false, rest.count)
         push(links)
     }
 

@@ -141,7 +141,7 @@ extension Exchange {
         leg = try await withToken(asked)
         // The new token is meant for the first server, too.
         added += leg?.headers.filter { !asked.headers.contains($0) } ?? []
-        if let leg, leg.version != asked.version {
+        if let leg, leg.hasOtherBody(than: asked) {
             try checkBody(of: leg)
             (hasAlteredBody, adaptedFiles) = (true, nil)
         }
@@ -210,7 +210,7 @@ extension Exchange {
         }
         try checkBody(of: outgoing)
         added = outgoing.headers.filter { !bare.headers.contains($0) }
-        (hasAlteredBody, adaptedFiles) = (outgoing.version != bare.version, nil)
+        (hasAlteredBody, adaptedFiles) = (outgoing.hasOtherBody(than: bare), nil)
         if outgoing.url != bare.url || outgoing.method != bare.method || hasAlteredBody || hasSecrets(added) {
             hasUnknownCredentials = true
         }

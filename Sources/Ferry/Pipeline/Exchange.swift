@@ -208,11 +208,9 @@ struct Exchange {
     // MARK: Sending
 
     private mutating func send() async throws(RequestError) -> Answer {
-        try await carrier?.awaitTurn(control, until: deadline, url)
-        while leg == nil {
-            leg = try await prepared()
-            // What was prepared before a pause may be out of date after it.
-            if try await carrier?.awaitTurn(control, until: deadline, url) ?? false { leg = nil }
+        // What was prepared before a pause may be out of date after it.
+        while try await carrier?.awaitTurn(control, until: deadline, url) ?? false || leg == nil {
+            if redirects.history.isEmpty || leg == nil { leg = try await prepared() }
         }
         guard let leg = leg.map(authorized) else { preconditionFailure("nothing was prepared") }
         // Without user and password, because it is shown from here on and becomes the response's URL.
@@ -224,6 +222,7 @@ struct Exchange {
             if let answer { return try intercepted(answer) }
         }
         try await openFiles(of: leg)
+        try await carrier?.awaitTurn(control, until: deadline, url)
         var built = try call.build(leg, hasOwnBody: !hasAlteredBody, reading: files, by: core.builder)
         built.meter = call.meter
         authorize(&built.transfer)

@@ -64,6 +64,9 @@ extension HTTPCacheStage {
         }
         if status.isStored {
             status.ttl = .seconds((variant.lifetime.microseconds - variant.times.initialAge).flooredSeconds)
+        } else if isAnswerableMethod && cache.isInvalidated(key, since: invalidationMark) {
+            cache.counters.refused(.invalidated)
+            status.detail = CacheRefusal.invalidated.rawValue
         }
         return .deliver(result, trace(status), validation: nil)
     }

@@ -58,6 +58,11 @@ public struct OutgoingRequest: Sendable {
         self.body = body
     }
 
+    /// Whether its body is another than that of the request that it is a copy of.
+    func hasOtherBody(than original: OutgoingRequest) -> Bool {
+        version != original.version && (body != nil || original.body != nil)
+    }
+
     /// Notes that the `Content-Type` field, if there is one, came from the body.
     mutating func noteBodyType() { if body != nil { bodyType = headers["Content-Type"] } }
 

@@ -149,7 +149,12 @@ import Testing
 
     private struct Signing: RequestAdapter {
         let name: String
+        /// Whether it makes a new request.
+        var isNew = false
         func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws {
+            if isNew {
+                request = OutgoingRequest(method: request.method, url: request.url, headers: request.headers)
+            }
             request.headers[name] = run.userInfo["user"] as? String ?? "x"
         }
     }
@@ -161,6 +166,9 @@ import Testing
         #expect(try await refusal([:], owned, adapters) == nil)
         // A field that is no secret does no harm, unless the response varies by it.
         #expect(try await refusal([:], Kept()) { $0.adapters = [Signing(name: "X-Trace")] } == nil)
+        #expect(
+            try await refusal([:], Kept()) { $0.adapters = [Signing(name: "X-Trace", isNew: true)] } == nil,
+            "neither request has a body")
         #expect(try await refusal(["Vary": "x-trace"], Kept()) { $0.adapters = [Signing(name: "X-Trace")] } == .vary)
         #expect(
             try await refusal([:], Kept()) {

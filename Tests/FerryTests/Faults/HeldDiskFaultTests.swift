@@ -174,7 +174,6 @@ import Testing
             #expect(second?.code == .timeout(.deadline))
             request.deadline = nil
             next.download(request, to: .file(folder.file(name)), completion: last.take)
-            #expect(last.calls == 0)
             stage.release()
         }
         #expect(try await last.file().resumedFrom == (stage == .clerk ? 100_000 : 0))

@@ -1,4 +1,3 @@
-import Dispatch
 import FerryCache
 import FerryTesting
 import Synchronization
@@ -317,40 +316,29 @@ import Testing
 
     /// RFC 9111, 4.4: the application takes its time to decide whether a response is stored.
     @Test func aResponseThatWasInvalidatedMeanwhileIsNotStored() async throws {
-        let stub = counting(["Cache-Control": "max-age=60"])
-        let agent = bench.agent(stub)
-        let gate = HeldThread()
-        var request = HeldKept(path: "/x")
-        request.gate = gate
-        let first = Task { [request] in try await agent.send(request).text }
-        while !gate.isHeld { await Task.yield() }
-        _ = try await agent.send(kept(method: .post))
-        gate.open()
-        #expect(try await first.value == "answer 1")
-        #expect(try await texts(agent, kept()) == ["answer 3"])
+        let agent = bench.agent(counting(["Cache-Control": "max-age=60"]))
+        let (core, plain) = (agent.core, Asked(path: "/x"))
+        let cache = try #require(core.cache)
+        let terms = try #require(core.cachePolicy(of: plain).http)
+        let target = try core.builder.httpTarget(plain, isShared: false, at: core.builder.servers)
+        let key = HTTPCacheKey(cache.httpPrefix, terms, target.secrets).key(target.url)
+        // What a POST of another run does.
+        let asked = Asked(path: "/x") { cache.invalidate(key) }
+        #expect(try await agent.send(asked).text == "answer 1")
+        #expect(try await texts(agent, kept(), kept()) == ["answer 2", "cached answer 2"])
+        #expect(await agent.cache.statistics.refusals[.invalidated] == 1)
         await agent.shutdown()
     }
 
-    /// A request that stays on its thread when it is asked whether its response is stored.
-    private struct HeldKept: Request {
+    /// Calls `decides` when it is asked whether its response is stored.
+    private struct Asked: Request {
         var path: String
+        var decides: @Sendable () -> Void = {}
         var cachePolicy: CachePolicy { .http(write: .synchronous) }
-        var gate: HeldThread?
         func shouldCache(_ response: Response) -> Bool {
-            gate?.pass()
+            decides()
             return true
         }
-    }
-
-    private final class HeldThread: Sendable {
-        private let hold = DispatchSemaphore(value: 0)
-        private let held = Atomic<Bool>(false)
-        var isHeld: Bool { held.load(ordering: .acquiring) }
-        func pass() {
-            held.store(true, ordering: .releasing)
-            hold.wait()
-        }
-        func open() { hold.signal() }
     }
 
     /// The reload is sent and stored while the other run still looks: it is the earlier request.

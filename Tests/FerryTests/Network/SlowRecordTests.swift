@@ -33,6 +33,7 @@ private final class SlowRelay: Sendable {
     let port: UInt16
     private let listener: Int32
     private let ends = Mutex<[Int32]>([])
+    private let threads = DispatchGroup()
 
     private static let piece = 200
     private static let pause: useconds_t = 20_000
@@ -49,7 +50,7 @@ private final class SlowRelay: Sendable {
         try #require(isReady)
         port = UInt16(bigEndian: address.sin_port)
         self.listener = listener
-        DispatchQueue.global().async { [self] in
+        DispatchQueue.global().async(group: threads) { [self] in
             let client = accept(listener, nil, nil)
             let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             var address = Self.address(target)
@@ -60,7 +61,7 @@ private final class SlowRelay: Sendable {
             }
             ends.withLock { $0 = [client, server] }
             if client < 0 || !isConnected { return }
-            DispatchQueue.global().async { Self.pass(from: client, to: server, by: 16_384, pause: 0) }
+            DispatchQueue.global().async(group: threads) { Self.pass(from: client, to: server, by: 16_384, pause: 0) }
             Self.pass(from: server, to: client, by: Self.piece, pause: Self.pause)
         }
     }
@@ -68,6 +69,8 @@ private final class SlowRelay: Sendable {
     func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
         for end in ends.withLock({ $0 }) { shutdown(end, Int32(SHUT_RDWR)) }
+        threads.wait()
+        for end in ends.withLock({ $0 }) + [listener] { close(end) }
     }
 
     private static func address(_ port: UInt16) -> sockaddr_in {

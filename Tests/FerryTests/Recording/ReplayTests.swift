@@ -34,7 +34,7 @@ import Testing
     ]
 
     /// Each exchange is taken apart once, not for every request.
-    @Test func aLongRecordingIsReplayedInTheTimeOfItsLength() async throws {
+    @Test func aLongRecordingIsReplayedToItsEnd() async throws {
         let count = 5_000
         let entries = (0..<count).map { number in
             """
