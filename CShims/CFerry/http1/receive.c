@@ -233,8 +233,8 @@ void ferry__exchange_readable(ferry__connection *c) {
     if (drained)
       return;
   }
-  if (c->tls && !c->held && SSL_has_pending(c->tls)) { /* which raises no event */
-    c->unread = true;
+  if (c->tls && !c->held && SSL_has_pending(c->tls)) {
+    c->unread = true; /* which raises no event */
     ferry__connection_watch(c, true, true);
   }
 }
