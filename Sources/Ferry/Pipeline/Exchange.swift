@@ -222,7 +222,10 @@ struct Exchange {
             if let answer { return try intercepted(answer) }
         }
         try await openFiles(of: leg)
-        try await carrier?.awaitTurn(control, until: deadline, url)
+        if try await carrier?.awaitTurn(control, until: deadline, url) ?? false, redirects.history.isEmpty {
+            self.leg = nil
+            return try await send()
+        }
         var built = try call.build(leg, hasOwnBody: !hasAlteredBody, reading: files, by: core.builder)
         built.meter = call.meter
         authorize(&built.transfer)

@@ -67,6 +67,7 @@ extension HTTPCacheStage {
         } else if isAnswerableMethod && cache.isInvalidated(key, since: invalidationMark) {
             cache.counters.refused(.invalidated)
             status.detail = CacheRefusal.invalidated.rawValue
+            if makesOutdated(result.status) { removeSelected(now) }
         }
         return .deliver(result, trace(status), validation: nil)
     }

@@ -119,12 +119,21 @@ import Testing
         }
     }
 
+    private struct Passing: RequestInterceptor {
+        let gate: Gate
+        func intercept(_ request: OutgoingRequest, of run: RunInfo) async throws -> InterceptedResponse? {
+            await gate.pass()
+            return nil
+        }
+    }
+
     /// What was prepared before the pause, perhaps with a token that has expired since, is prepared again after it.
-    @Test func aPauseWhileTheRequestIsPreparedHoldsIt() async throws {
+    @Test(arguments: [true, false]) func aPauseWhileTheRequestIsPreparedHoldsIt(inAdapter: Bool) async throws {
         let folder = try Folder()
         let gate = Gate()
         try await withFlow {
-            $0.adapters = [Adapt { _, _ in await gate.pass() }]
+            if inAdapter { $0.adapters = [Adapt { _, _ in await gate.pass() }] }
+            if !inAdapter { $0.interceptors = [Passing(gate: gate)] }
         } _: { server, agent in
             let started = StartedDownload()
             let task = agent.download(Get("/bytes/10"), to: .file(folder.file("f")), completion: started.take)
