@@ -143,6 +143,8 @@ final class CacheFiles: Sendable {
         var status = stat()
         if lstat(path, &status) != 0 {
             guard errno == ENOENT else { throw CacheFault(errno: errno, "lstat") }
+            // Connections to a database that somebody has removed still map them: SQLite would truncate them.
+            for companion in Self.companions { unlink(path + companion) }
             // A new file has no locks yet.
             let file = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
             guard file >= 0 else { throw CacheFault(errno: errno, "open") }

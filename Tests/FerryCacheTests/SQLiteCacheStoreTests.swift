@@ -1,6 +1,7 @@
 import Dispatch
 import FerryCacheProbe
 import FoundationEssentials
+import Glibc
 import Synchronization
 import Testing
 
@@ -97,6 +98,25 @@ import Testing
         #expect(files == ["entries-1.sqlite", "entries-1.sqlite-shm", "entries-1.sqlite-wal", "lock"])
         for file in files { #expect(try folder.mode(folder.store + "/" + file) == 0o600, "\(file)") }
         await store.close()
+    }
+
+    @Test("A new database does not share the log of one that was removed while it was open")
+    func aRemovedDatabaseLeavesNoLog() async throws {
+        func inode(_ suffix: String) -> UInt64? {
+            var status = stat()
+            return lstat(folder.database + suffix, &status) == 0 ? UInt64(status.st_ino) : nil
+        }
+        let old = SQLiteCacheStore(folder.options())
+        #expect(await old.write(Sample.entry(1, generation: 1), under: Sample.key(1)))
+        let before = try [#require(inode("-shm")), #require(inode("-wal"))]
+        #expect(unlink(folder.database) == 0)
+        let new = SQLiteCacheStore(folder.options())
+        #expect(await new.write(Sample.entry(2, generation: 1), under: Sample.key(2)))
+        #expect(inode("-shm") != before[0] && inode("-wal") != before[1])
+        #expect(await new.read(Sample.key(1)).entry == nil)
+        #expect(await new.read(Sample.key(2)).entry != nil)
+        await new.close()
+        await old.close()
     }
 
     @Test func keysAreKeptAsDigestsOnly() async throws {

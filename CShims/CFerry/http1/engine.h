@@ -33,7 +33,7 @@ extern const ferry__engine ferry__http1_engine;
  * Returns when to look again, 0 = never. */
 uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now);
 void ferry__http1_close(ferry_loop *loop);
-/* Closes the connections of a host, including those being dialed (route.c).
+/* Closes the connections of a host, including those being dialed (routes.c).
  * None of them may be busy. Called at the end of the loop, or to make room. */
 void ferry__routes_close(ferry__host *host, bool is_end);
 

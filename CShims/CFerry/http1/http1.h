@@ -103,6 +103,10 @@ void ferry__connection_release_fd(ferry_loop *loop, int fd);
 void ferry__connection_drop_socket(ferry__connection *connection);
 /* Closes and frees it. The caller must handle its transfer, if it has one. */
 void ferry__connection_close(ferry__connection *connection);
+static inline void ferry__close(ferry__connection *connection, uint8_t why) {
+  connection->why = why; /* FERRY_CLOSED_… */
+  ferry__connection_close(connection);
+}
 /* It is connected, including tunnel and TLS: it goes to a waiting transfer, or
  * into the pool. */
 void ferry__connection_ready(ferry__connection *connection);
@@ -197,7 +201,7 @@ static inline bool ferry__connection_is_kept(const ferry__connection *c) {
   return c->served || c->ahead;
 }
 
-/* ---- Routes (route.c) ---------------------------------------------------- */
+/* ---- Routes (routes.c) and their connections (route.c) ------------------- */
 
 /* A connection that is still being dialed after this time may hang: no further
  * transfer depends on it. */
@@ -228,6 +232,8 @@ static inline ferry__host *ferry__route_dialled(const ferry__route *route) {
   return route->via ? route->via : route->host;
 }
 
+/* That of the transfer, which is made if it is new; NULL without memory. */
+ferry__route *ferry__route_find(ferry__transfer *transfer);
 /* Starts the transfer, on an idle connection or on one that is dialed. */
 ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *transfer);
 /* Gives a reusable connection to a waiting transfer, or puts it into the

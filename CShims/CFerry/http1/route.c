@@ -14,9 +14,6 @@
  * the next transfer wait for it. */
 enum { NOBODYS_MS = 10000 };
 
-/* Above this number a host keeps only the routes that have connections. */
-enum { MOST_ROUTES = 64 };
-
 /* ---- Lists --------------------------------------------------------------- */
 
 static void link_dialing(ferry__connection *c) {
@@ -117,82 +114,6 @@ void ferry__route_remove(ferry__connection *c) {
   c->route->connections--;
 }
 
-/* ---- Routes -------------------------------------------------------------- */
-
-static void free_route(ferry__route *route) {
-  if (route->via)
-    route->via->held--;
-  SSL_SESSION_free(route->session);
-  free(route);
-}
-
-/* A host may be reached in any number of ways, for example with a password of
- * the proxy for each request. */
-static void drop_unused(ferry__host *host) {
-  ferry__route **place = &host->routes;
-  while (*place) {
-    ferry__route *route = *place;
-    if (route->connections) {
-      place = &route->next;
-    } else {
-      *place = route->next;
-      free_route(route);
-    }
-  }
-}
-
-static ferry__route *find_route(ferry__transfer *t) {
-  const ferry__extras *x = t->extras;
-  ferry__host *via = x ? x->via : NULL;
-  uint64_t identity = x ? x->identity : 0;
-  uint8_t kind = via ? x->proxy_kind : 0;
-  /* The addresses that an HTTP proxy connects to are unknown here. */
-  bool public_only =
-      (t->flags & FERRY_PUBLIC_ONLY) && kind != FERRY_PROXY_HTTP;
-  ferry__route *route = t->host->routes;
-  int count = 0;
-  while (route && !(route->via == via && route->identity == identity &&
-                    route->proxy_kind == kind &&
-                    route->public_only == public_only)) {
-    route = route->next;
-    count++;
-  }
-  if (route)
-    return route;
-  if (count >= MOST_ROUTES)
-    drop_unused(t->host);
-  if (!(route = calloc(1, sizeof *route)))
-    return NULL;
-  route->host = t->host;
-  route->via = via;
-  route->identity = identity;
-  route->proxy_kind = kind;
-  route->public_only = public_only;
-  route->next = t->host->routes;
-  t->host->routes = route;
-  if (via)
-    via->held++; /* as long as connections may go through it */
-  return route;
-}
-
-static void close_for(ferry__connection *c, uint8_t why) {
-  c->why = why;
-  ferry__connection_close(c);
-}
-
-void ferry__routes_close(ferry__host *host, bool is_end) {
-  uint8_t why = is_end ? FERRY_CLOSED_SHUTDOWN : FERRY_CLOSED_EVICTED;
-  while (host->routes) {
-    ferry__route *route = host->routes;
-    while (route->idle)
-      close_for(route->idle, why);
-    while (route->dialing)
-      close_for(route->dialing, why);
-    host->routes = route->next;
-    free_route(route);
-  }
-}
-
 /* ---- Taking and returning connections ------------------------------------ */
 
 /* Whether what has arrived are tickets, which a server may send before the
@@ -242,7 +163,7 @@ void ferry__route_retire(ferry_loop *loop, ferry__route *route) {
   for (ferry__connection *c = route->idle, *older; c; c = older) {
     older = c->next;
     if (is_retired(c))
-      close_for(c, FERRY_CLOSED_LIFETIME);
+      ferry__close(c, FERRY_CLOSED_LIFETIME);
     else if (c->retire_at && (!next || c->retire_at < next))
       next = c->retire_at;
   }
@@ -283,7 +204,7 @@ static void make_room(ferry_loop *loop, ferry__route *route) {
   while (c && (c->transfer || !ferry__connection_is_slow(c)))
     c = c->next;
   if (c)
-    close_for(c, FERRY_CLOSED_EVICTED);
+    ferry__close(c, FERRY_CLOSED_EVICTED);
 }
 
 /* Waits for a connection whose transfer has been served by another one, or
@@ -319,7 +240,7 @@ static ferry__fault start(ferry_loop *loop, ferry__route *route,
     return ferry__route_connect(loop, route, backend, t);
   while (!t->fresh && !asks && (c = ferry__route_idle_at(route, backend))) {
     if (is_retired(c)) {
-      close_for(c, FERRY_CLOSED_LIFETIME);
+      ferry__close(c, FERRY_CLOSED_LIFETIME);
       continue;
     }
     if (is_usable(c, t)) {
@@ -334,7 +255,7 @@ static ferry__fault start(ferry_loop *loop, ferry__route *route,
 }
 
 ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
-  ferry__route *route = find_route(t);
+  ferry__route *route = ferry__route_find(t);
   if (!route)
     return (ferry__fault){FERRY_E_MEMORY, 0};
   ferry__fault fault = start(loop, route, t);
@@ -355,7 +276,7 @@ void ferry__route_offer(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__connection *waiting = c->route->dialing;
   if (is_retired(c)) { /* for a waiting transfer another one is dialed */
-    close_for(c, FERRY_CLOSED_LIFETIME);
+    ferry__close(c, FERRY_CLOSED_LIFETIME);
     return;
   }
   while (waiting && !takes_another(waiting))
@@ -375,20 +296,20 @@ void ferry__route_offer(ferry__connection *c) {
     return;
   }
   if (ferry__connection_is_balanced(c) && !c->backend->listed) {
-    close_for(c, FERRY_CLOSED_EVICTED); /* its address is no longer in the
-                                         * list */
+    ferry__close(c, FERRY_CLOSED_EVICTED); /* its address is no longer in
+                                            * the list */
     return;
   }
   /* The socket may not be watched for reading, because its receiver was paused,
    * or may still be watched for writing. */
   if (ferry__connection_watch(c, true, false)) {
-    close_for(c, FERRY_CLOSED_ERROR);
+    ferry__close(c, FERRY_CLOSED_ERROR);
     return;
   }
   link_idle(c);
   ferry__arm(loop, c->idle_since + loop->options.idle_ms);
   if (loop->http1->idle_count > loop->options.max_transfers)
-    close_for(loop->http1->oldest, FERRY_CLOSED_EVICTED);
+    ferry__close(loop->http1->oldest, FERRY_CLOSED_EVICTED);
 }
 
 uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now) {
@@ -399,7 +320,7 @@ uint64_t ferry__http1_look(ferry_loop *loop, uint64_t now) {
     ferry__connection *c = http1->oldest;
     bool old = is_retired(c);
     if (old || !ferry__connection_is_kept_ready(c)) {
-      close_for(c, old ? FERRY_CLOSED_LIFETIME : FERRY_CLOSED_IDLE);
+      ferry__close(c, old ? FERRY_CLOSED_LIFETIME : FERRY_CLOSED_IDLE);
       continue;
     }
     unlink_idle(c); /* its idle time starts again */

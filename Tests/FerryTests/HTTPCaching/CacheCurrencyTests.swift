@@ -314,46 +314,6 @@ import Testing
         await agent.shutdown()
     }
 
-    /// RFC 9111, 4.4: the application takes its time to decide whether a response is stored.
-    @Test func aResponseThatWasInvalidatedMeanwhileIsNotStored() async throws {
-        let agent = bench.agent(counting(["Cache-Control": "max-age=60"]))
-        let (core, plain) = (agent.core, Asked(path: "/x"))
-        let cache = try #require(core.cache)
-        let terms = try #require(core.cachePolicy(of: plain).http)
-        let target = try core.builder.httpTarget(plain, isShared: false, at: core.builder.servers)
-        let key = HTTPCacheKey(cache.httpPrefix, terms, target.secrets).key(target.url)
-        // What a POST of another run does.
-        let asked = Asked(path: "/x") { cache.invalidate(key) }
-        #expect(try await agent.send(asked).text == "answer 1")
-        #expect(try await texts(agent, kept(), kept()) == ["answer 2", "cached answer 2"])
-        #expect(await agent.cache.statistics.refusals[.invalidated] == 1)
-        await agent.shutdown()
-    }
-
-    /// Calls `decides` when it is asked whether its response is stored.
-    private struct Asked: Request {
-        var path: String
-        var decides: @Sendable () -> Void = {}
-        var cachePolicy: CachePolicy { .http(write: .synchronous) }
-        func shouldCache(_ response: Response) -> Bool {
-            decides()
-            return true
-        }
-    }
-
-    /// The reload is sent and stored while the other run still looks: it is the earlier request.
-    @Test func aRequestThatIsSentAfterALongLookIsTheLater() async throws {
-        let (stub, store) = (counting(["Cache-Control": "max-age=60"]), HeldReads())
-        let agent = bench.agent(stub, memory: false) { $0.cache?.storage = { store } }
-        let first = Task { [request = kept()] in try await agent.send(request).value }
-        while !store.isHeld { await Task.yield() }
-        _ = try await agent.send(kept(mode: .reload))
-        store.release()
-        #expect(try await first.value == "answer 2")
-        #expect(try await texts(agent, kept()) == ["cached answer 2"])
-        await agent.shutdown()
-    }
-
     /// RFC 9111, 4.3.5: the response to the later HEAD updates the one to GET, whichever comes first.
     @Test(arguments: [("no-cache", "answer 3"), ("max-age=60", "cached whole")])
     func aLaterHEADUpdatesTheEarlierGET(directive: String, text: String) async throws {
@@ -404,43 +364,4 @@ import Testing
         #expect(!stores.hasNewer(under: key(0), than: first, isHead: false) { $0.isEmpty && $1 == .none })
         #expect(!stores.isNoted(key(0), since: stores.next()))
     }
-}
-
-/// A store whose first look-up finds what is there, and says so only when it is released.
-private final class HeldReads: CacheStorage {
-    private enum Look { case expected, held(@Sendable () -> Void), over }
-
-    private let memory = MemoryCacheStorage(maxBytes: 1 << 20)
-    private let look = Mutex(Look.expected)
-
-    var isHeld: Bool { look.withLock { if case .held = $0 { true } else { false } } }
-
-    func release() {
-        let held: Look = look.withLock { look in
-            defer { look = .over }
-            return look
-        }
-        if case .held(let answer) = held { answer() }
-    }
-
-    func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
-        memory.read(key) { [self] finding in
-            let isHeld = look.withLock { look in
-                guard case .expected = look else { return false }
-                look = .held { answer(finding) }
-                return true
-            }
-            if !isHeld { answer(finding) }
-        }
-    }
-
-    func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
-        memory.write(entry, under: key, done)
-    }
-
-    func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { memory.remove(key, done) }
-    func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
-    func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
-    var counts: CacheCounts { memory.counts }
-    func close(_ done: @escaping @Sendable () -> Void) { memory.close(done) }
 }
