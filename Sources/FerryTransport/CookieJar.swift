@@ -26,6 +26,9 @@ final class CookieJar: @unchecked Sendable {
     /// Costs the same regardless of the number of cookies; if memory is short, the jar counts as filled.
     var isEmpty: Bool { ferry_jar_filled(raw) == 0 }
 
+    /// Grows whenever a cookie is set.
+    var additions: UInt64 { ferry_jar_additions(raw) }
+
     func set(_ cookie: TransferCookie) {
         guard let line = cookie.line else { return }
         ferry_jar_set(raw, line)
@@ -60,9 +63,11 @@ extension TransferCookie {
 
     /// The cookie as a line of the jar; `nil` if a value is not allowed in one.
     fileprivate var line: String? {
+        // In a line, 0 is the end of the session, and libcurl 8 reads no negative number.
+        let expires = expires.map { max($0, 1) } ?? 0
         let texts = [
             (isHTTPOnly ? Self.onlyHTTP : "") + (includesSubdomains ? "." : "") + domain,
-            includesSubdomains ? "TRUE" : "FALSE", path, isSecure ? "TRUE" : "FALSE", String(expires ?? 0), name, value,
+            includesSubdomains ? "TRUE" : "FALSE", path, isSecure ? "TRUE" : "FALSE", String(expires), name, value,
         ]
         let isPlain = texts.allSatisfy { $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f } }
         return isPlain && !name.isEmpty && !domain.isEmpty ? texts.joined(separator: "\t") : nil

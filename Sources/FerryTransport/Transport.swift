@@ -34,6 +34,7 @@ package final class Transport: Transporting {
 
     package var cookies: [TransferCookie] { jar?.cookies ?? [] }
     package var hasCookies: Bool { jar.map { !$0.isEmpty } ?? false }
+    package var cookieAdditions: UInt64 { jar?.additions ?? 0 }
     package func setCookie(_ cookie: TransferCookie) { jar?.set(cookie) }
     package func removeCookies() { jar?.removeAll() }
 

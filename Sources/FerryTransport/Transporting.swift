@@ -43,11 +43,14 @@ package protocol Transporting: AnyObject, Sendable {
 
     var statistics: TransportStatistics { get }
 
-    /// The cookies in the jar; empty without a jar. Any thread, like the three members below.
+    /// The cookies in the jar; empty without a jar. Any thread, like the four members below.
     var cookies: [TransferCookie] { get }
 
     /// Whether the jar holds a cookie that has not expired. The cost does not depend on the size of the jar.
     var hasCookies: Bool { get }
+
+    /// Grows whenever a cookie is set.
+    var cookieAdditions: UInt64 { get }
 
     /// Puts a cookie into the jar; it replaces one with the same name, domain and path. No effect without a jar.
     func setCookie(_ cookie: TransferCookie)
@@ -101,6 +104,7 @@ extension Transporting {
     package func write(_ id: TransferID, to sink: TransferSink) {}
     package var cookies: [TransferCookie] { [] }
     package var hasCookies: Bool { !cookies.isEmpty }
+    package var cookieAdditions: UInt64 { 0 }
     package func setCookie(_ cookie: TransferCookie) {}
     package func removeCookies() {}
 }

@@ -220,6 +220,32 @@ extension CoreTests {
             }
         }
 
+        /// The proxy has opened it for this user, and has not been asked for anybody else.
+        @Test(arguments: [
+            (FERRY_SCHEME_BASIC, #"Basic realm="p""#), (FERRY_SCHEME_DIGEST, #"Digest realm="p", nonce="abc""#),
+        ])
+        func aTunnelBelongsToTheUserWhoMetTheProxysChallenge(scheme: Int, field: String) async throws {
+            try await withSecureCore({ options, _ in options.engine = FERRY_ENGINE_LIBCURL }) { core, server in
+                let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: \(field)\r\nContent-Length: 3\r\n\r\nabc"
+                let asks: LoopbackScript = [
+                    .plain, .expectHead, .send(no), .expectHead, .send("HTTP/1.1 200 OK\r\n\r\n"), .startTLS, .serve,
+                ]
+                server.script(connection: 1, asks)
+                server.script(connection: 2, asks)
+                server.script(connection: 3, tunnel)
+                let get = CoreRequest("GET", "https://localhost:1/hello").with { $0.total = 20_000 }
+                let anns = get.through(server, user: "ann", password: "secret", schemes: scheme)
+                let bobs = get.through(server, user: "bob", password: "secret", schemes: scheme)
+                var reused: [Bool] = []
+                for request in [anns, anns, bobs, get.through(server)] {
+                    let result = try await core.run(request)
+                    #expect(result.fault == .ok && result.status == 200, "\(result.fault)")
+                    reused.append(result.isReused)
+                }
+                #expect(reused == [false, true, false, false] && server.connectionCount == 3)
+            }
+        }
+
         @Test func theBodyOfTheProxysChallengeIsBounded() async throws {
             try await withSecureCore { core, server in
                 let no = "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm=\"p\"\r\nContent-Length: 90000000\r\n\r\n"

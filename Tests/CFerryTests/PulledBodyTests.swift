@@ -294,6 +294,32 @@ extension CoreTests {
             }
         }
 
+        /// The server closes the kept connection while the source has no bytes yet.
+        @Test(arguments: [FERRY_ENGINE_HTTP1, FERRY_ENGINE_LIBCURL])
+        func aPulledBodyThatHasNotBegunIsSentOnANewConnection(engine: Int) async throws {
+            var options = CoreLoop.Options()
+            options.engine = engine
+            try await withCore(options) { core, server in
+                server.script(connection: 1, [.expectHead, .send(answer("ok")), .expectHead, .wait("close"), .close])
+                let first = try await core.get(server.baseURL + "/hello")
+                #expect(first.text == "ok")
+                let source = PullSource([1, 2, 3], pausesAt: 3)
+                let request = put(server, source, length: 3).with {
+                    $0.flags = .idempotent
+                    $0.deadline = 20_000
+                }
+                let id = try core.submit(request)
+                try await server.waitForRequests(2)
+                await core.record.until { ($0.events[id] ?? []).contains(.pull) }
+                for _ in 0..<20 { await core.turn() }
+                server.signal("close")
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok && result.attempts == 2 && !result.isReused, "\(result.fault)")
+                #expect(server.connectionCount == 2 && server.requestCount == 3)
+                #expect(server.requests.last?.body == [1, 2, 3])
+            }
+        }
+
         @Test func aPulledBodyIsNeverSentTwice() async throws {
             try await withCore { core, server in
                 server.script(path: "/die", [.expectBody, .drop])

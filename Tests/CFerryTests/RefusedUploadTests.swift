@@ -81,6 +81,37 @@ extension CoreTests {
             }
         }
 
+        /// It comes when the body is on its way, and libcurl may meet the reset before it.
+        @Test(arguments: [FERRY_ENGINE_HTTP1, FERRY_ENGINE_LIBCURL])
+        func aLateRefusalOfTheExpectationRepeatsTheRequest(engine: Int) async throws {
+            var options = CoreLoop.Options()
+            options.engine = engine
+            try await withCore(options) { core, server in
+                let body = [UInt8](repeating: 7, count: 16 * 1_048_576)
+                for round in 0..<25 {
+                    server.script(
+                        path: "/refused", uses: 1,
+                        [
+                            .expectHead, .send("HTTP/1.1 100 Continue\r\n\r\n"), .expectBytes(1_000_000),
+                            .send(answer("no", status: "417 Expectation Failed")), .reset,
+                        ])
+                    server.script(
+                        path: "/refused", uses: 1,
+                        [.expectHead, .expectBody, .send(answer("ok", status: "200 OK", "Connection: close")), .close])
+                    let request = CoreRequest("POST", server.baseURL + "/refused").with {
+                        $0.body = .bytes(body)
+                        $0.idle = 5_000
+                        $0.add("Expect", "100-continue")
+                    }
+                    let result = try await core.run(request)
+                    #expect(result.fault == .ok && result.status == 200, "\(round): \(result.fault)")
+                    #expect(result.text == "ok" && result.attempts == 2, "\(round)")
+                    let expectations = server.requests.suffix(2).map { $0.headers["Expect"] }
+                    #expect(expectations == ["100-continue", nil], "\(round)")
+                }
+            }
+        }
+
         /// libcurl continues sending after these, until the reset.
         @Test(arguments: [
             "200 OK\r\nContent-Length: 0\r\n\r\n", "204 No Content\r\n\r\n",

@@ -181,6 +181,26 @@ import Testing
         }
     }
 
+    @Test func thoseThatAreSetAreCounted() async throws {
+        try await withJar { collector, server in
+            let transport = collector.transport
+            let before = transport.cookieAdditions
+            transport.setCookie(TransferCookie(name: "a", value: "1", domain: "127.0.0.1"))
+            let callers = transport.cookieAdditions
+            #expect(callers > before)
+            _ = try await collector.get(server.baseURL + set("b=2"))
+            let servers = transport.cookieAdditions
+            #expect(servers > callers)
+            // Neither a response without one nor the removal of all counts.
+            _ = try await collector.get(server.baseURL + "/hello")
+            transport.removeCookies()
+            #expect(transport.cookieAdditions == servers && !transport.hasCookies)
+            // One that was there before does.
+            _ = try await collector.get(server.baseURL + set("b=2"))
+            #expect(transport.cookieAdditions > servers)
+        }
+    }
+
     @Test func noneIsOverlookedThatIsSetMeanwhile() async throws {
         try await withJar(loops: 2) { collector, server in
             let transport = collector.transport

@@ -65,6 +65,61 @@ import Testing
         transport.shutdown()
     }
 
+    /// The rings that come, at most this many, within ten seconds. The loop is left alone meanwhile.
+    private static func count(
+        _ rings: AsyncStream<Void>, _ bell: AsyncStream<Void>.Continuation, upTo most: Int
+    ) async -> Int {
+        let watchdog = Task {
+            try await Task.sleep(for: .seconds(10))
+            bell.finish()
+        }
+        defer { watchdog.cancel() }
+        var count = 0
+        for await _ in rings {
+            count += 1
+            if count == most { break }
+        }
+        return count
+    }
+
+    @Test func theTimeThatHasRungRingsAgain() async throws {
+        let transport = try Transport()
+        let clock = try #require(transport.clocks.first)
+        let (rings, bell) = AsyncStream.makeStream(of: Void.self)
+        let due = Self.nanoseconds() + 10_000_000
+        let isFirst = Atomic(true)
+        clock.onTime {
+            if isFirst.exchange(false, ordering: .relaxed) { clock.wake(at: due) }
+            bell.yield()
+        }
+        await withTaskExecutorPreference(clock.executor) { () async in clock.wake(at: due) }
+        let count = await Self.count(rings, bell, upTo: 2)
+        #expect(count == 2)
+        clock.onTime(nil)
+        transport.shutdown()
+    }
+
+    /// The system's timer was set for it and fires, but there is nothing to ring for.
+    @Test func theTimeThatWasCancelledRingsWhenItIsSetAgain() async throws {
+        let transport = try Transport()
+        let clock = try #require(transport.clocks.first)
+        let (rings, bell) = AsyncStream.makeStream(of: Void.self)
+        clock.onTime { bell.yield() }
+        let due = Self.nanoseconds() + 100_000_000
+        await withTaskExecutorPreference(clock.executor) { () async in clock.wake(at: due) }
+        // The loop sets the timer when it is about to wait, which is after eight of its rounds at the latest.
+        for _ in 0..<10 {
+            await withTaskExecutorPreference(clock.executor) { () async in #expect(clock.isCurrent) }
+        }
+        await withTaskExecutorPreference(clock.executor) { () async in clock.wake(at: 0) }
+        while Self.nanoseconds() < due + 20_000_000 { await Task.yield() }
+        await withTaskExecutorPreference(clock.executor) { () async in clock.wake(at: due) }
+        let count = await Self.count(rings, bell, upTo: 1)
+        #expect(count == 1)
+        clock.onTime(nil)
+        transport.shutdown()
+    }
+
     @Test func eachLoopHasAClockOfItsOwn() async throws {
         var configuration = TransportConfiguration()
         configuration.eventLoopCount = 3

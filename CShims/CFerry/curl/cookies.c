@@ -109,6 +109,7 @@ int ferry_jar_set(ferry_jar *jar, const char *line) {
   if (strpbrk(line, "\r\n"))
     return FERRY_E_INVALID_REQUEST;
   int code = put(jar, line);
+  atomic_fetch_add(&jar->additions, 1);
   ferry__jar_changed(jar);
   ferry__jar_count(jar, 1);
   return code;
@@ -166,6 +167,7 @@ void ferry__jar_line(ferry_jar *jar, const char *line, size_t length) {
     return;
   while (at < length && (line[at] == ' ' || line[at] == '\t'))
     at++;
+  atomic_fetch_add(&jar->additions, 1);
   pthread_mutex_lock(&jar->witness_lock);
   jar->changes++;
   /* domain, subdomains, path, TLS, end, name, value */
@@ -213,6 +215,10 @@ int ferry_jar_filled(ferry_jar *jar) {
   if (until == FERRY__JAR_EMPTY || until >= now)
     return until != FERRY__JAR_EMPTY;
   return look_for_one(jar, now);
+}
+
+uint64_t ferry_jar_additions(ferry_jar *jar) {
+  return atomic_load(&jar->additions);
 }
 
 /* ---- Cookies of a handle ------------------------------------------------- */

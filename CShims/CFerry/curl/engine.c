@@ -107,8 +107,9 @@ static void resume(ferry_loop *loop, ferry__transfer *t) {
       return;
     }
     if (t->curl.kept || (t->decoder && t->decoder->held))
-      return; /* paused again */
+      return; /* paused again, and the source is not asked */
   }
+  ferry__source_ready(t);
   if (t->state == FERRY__RUNNING)
     go_on(loop, t);
   else
@@ -173,6 +174,10 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
   if (code == CURLE_SEND_ERROR && t->curl.late && !t->fault.code &&
       is_between_heads(t->head) && ferry__late_answer(t))
     code = CURLE_OK;
+  if (t->curl.again && code && !t->fault.code) { /* it was a 417 */
+    begin_again(loop, t);
+    return;
+  }
   /* libcurl knows only that a callback refused, as ferry__on_open() does. */
   if (t->fault.code)
     t->handle->words[0] = 0;

@@ -114,6 +114,7 @@ void ferry__handle_close(ferry__handle *handle) {
   if (!handle->easy)
     return;
   curl_easy_cleanup(handle->easy);
+  ferry__jar_release(handle->loop); /* libcurl 8 has looked into the jar */
   handle->easy = NULL;
   ferry__name_forget(handle);
   ferry__count(&handle->loop->counters.handles, -1);

@@ -22,6 +22,7 @@ struct ferry_jar {
   pthread_mutex_t locks[CURL_LOCK_DATA_LAST];
   atomic_int owners;
   atomic_uint fresh; /* cookies set since the last look */
+  _Atomic uint64_t additions; /* cookies set so far */
   pthread_mutex_t lock; /* guards the next two */
   ferry__domains *domains; /* found by the last look */
   uint64_t tick;

@@ -314,6 +314,7 @@ void ferry__exchange_resume(ferry__connection *c) {
       ferry__exchange_lost(c, 0);
     return;
   }
+  ferry__source_ready(t);
   ferry__exchange_resume_sending(c);
   if (!ferry__connection_holds(loop, mark) || c->held)
     return;

@@ -38,6 +38,10 @@ int ferry_jar_clear(ferry_jar *_Nonnull jar);
  * expired, was set again, or was removed. */
 int ferry_jar_filled(ferry_jar *_Nonnull jar);
 
+/* [any thread] Returns a number that grows with each cookie that is set: if it
+ * is the same as before, none was set since. */
+uint64_t ferry_jar_additions(ferry_jar *_Nonnull jar);
+
 /* [any thread] Calls `visit`, on this thread, for each cookie that has not
  * expired. The line has seven fields with tabs between them: domain (with the
  * prefix "#HttpOnly_" if the cookie is), TRUE if subdomains get it too, path,

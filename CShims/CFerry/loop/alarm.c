@@ -28,12 +28,14 @@ void ferry_set_alarm(ferry_loop *loop, uint64_t at_ns) {
   if (loop->alarm.fd == -1)
     open_timer(loop);
   loop->alarm.at = at_ns;
+  if (!at_ns)
+    loop->alarm.armed = 0; /* it may fire before it is set again */
 }
 
 void ferry__alarm_look(ferry_loop *loop) {
   if (!loop->alarm.at || loop->now_ns < loop->alarm.at)
     return;
-  loop->alarm.at = 0;
+  loop->alarm.at = loop->alarm.armed = 0;
   if (loop->options.on_alarm)
     loop->options.on_alarm(loop->options.context);
 }

@@ -93,12 +93,13 @@ static const char *copy(char **to, const char *text) {
   return at;
 }
 
-/* The user that a connection belongs to: it is never used for another. */
-static uint64_t identity_of(const ferry__extras *x) {
+/* The user that a connection belongs to: it is never used for another. A tunnel
+ * belongs to the user for whom the proxy has opened it. */
+static uint64_t identity_of(const ferry__extras *x, bool tunnels) {
   enum { BOUND = FERRY_SCHEME_NTLM | FERRY_SCHEME_NEGOTIATE };
   const char *parts[4] = {NULL, NULL, NULL, NULL};
   uint64_t hash = 0;
-  if (!x->proxy_schemes || (x->proxy_schemes & BOUND)) {
+  if (tunnels || !x->proxy_schemes || (x->proxy_schemes & BOUND)) {
     parts[0] = x->proxy_user;
     parts[1] = x->proxy_password;
   }
@@ -119,7 +120,7 @@ void ferry__extras_identify(ferry__extras *x) {
 }
 
 char *ferry__extras_copy(const ferry_extras *from, ferry__extras *x,
-                         char *text) {
+                         bool tunnels, char *text) {
   memset(x, 0, sizeof *x);
   x->encodings_kind = from->encodings_kind;
   x->encodings = copy(&text, from->encodings);
@@ -140,6 +141,6 @@ char *ferry__extras_copy(const ferry_extras *from, ferry__extras *x,
     x->user = copy(&text, from->credentials->user);
     x->password = copy(&text, from->credentials->password);
   }
-  x->identity = identity_of(x);
+  x->identity = identity_of(x, tunnels);
   return text;
 }

@@ -337,7 +337,7 @@ ferry__fault ferry__transfer_make(const ferry_request *request,
   char *text = t->arena + nodes;
   if (request->extras) {
     t->extras = (ferry__extras *)text;
-    text = ferry__extras_copy(request->extras, t->extras,
+    text = ferry__extras_copy(request->extras, t->extras, seen.tunnel,
                               text + sizeof *t->extras);
   }
   write_fields(request, &seen, list, text, t);

@@ -49,10 +49,10 @@ void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *t,
   if (reason != FERRY__PAUSED_BY_RECEIVER &&
       (t->paused & FERRY__PAUSED_BY_RECEIVER))
     return; /* the source resumes by itself */
-  if (t->source != FERRY__SOURCE_LEFT)
-    t->source = FERRY__SOURCE_READY;
-  if (!paused || !is_at_work(t))
+  if (!paused || !is_at_work(t)) {
+    ferry__source_ready(t);
     return;
+  }
   t->last_ms = ferry__now(loop);
   t->window_ms = 0; /* starts again at the next look */
   if (t->decoder && t->decoder->held) {
@@ -84,7 +84,7 @@ void ferry__transfer_resume_sending(ferry_loop *loop, ferry__transfer *t) {
     t->source = FERRY__SOURCE_READY;
   if (t->source != FERRY__SOURCE_PAUSED || t->state != FERRY__RUNNING)
     return;
-  t->source = FERRY__SOURCE_READY;
+  ferry__source_ready(t);
   t->last_ms = ferry__now(loop);
   t->window_ms = 0;
   t->engine->resume_sending(loop, t);

@@ -187,6 +187,11 @@ void ferry__transfer_left(ferry_loop *loop, ferry__transfer *transfer,
                           ferry__fault fault);
 /* The receiver can take more bytes. */
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *transfer);
+/* The source is asked again. The engine calls this directly before it does. */
+static inline void ferry__source_ready(ferry__transfer *transfer) {
+  if (transfer->source != FERRY__SOURCE_LEFT)
+    transfer->source = FERRY__SOURCE_READY;
+}
 /* Removes one of the reasons (enum ferry__pause) for its pause. */
 void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *transfer,
                              unsigned reason);
@@ -294,9 +299,10 @@ struct ferry__extras {
 
 /* [any thread] *size is the memory that a copy needs. */
 ferry__fault ferry__extras_check(const ferry_extras *extras, size_t *size);
-/* [any thread] Copies the texts to `text`; returns the position after them. */
+/* [any thread] Copies the texts to `text`; returns the position after them.
+ * `tunnels` says whether the request goes through CONNECT. */
 char *ferry__extras_copy(const ferry_extras *extras, ferry__extras *to,
-                         char *text);
+                         bool tunnels, char *text);
 /* [any thread] Adds the fields for the proxy to the identity, because they,
  * too, bind a connection to the user who sends them. */
 void ferry__extras_identify(ferry__extras *extras);
