@@ -178,13 +178,13 @@ public final class RedisCacheStorage: CacheStorage {
         loop.unlink(name) { [loop, counter] outcome in
             guard case .reply(let reply) = outcome, reply.kind == .integer else {
                 if let kind = outcome.fault { counter.count(kind) }
-                loop.owed.leave(name, owed)
+                loop.leave(name, owed)
                 done?(false)
                 return
             }
             loop.publishRemoval { outcome in
                 if let kind = outcome.fault { counter.count(kind) }
-                if case .reply = outcome { loop.owed.pay(name, owed) } else { loop.owed.leave(name, owed) }
+                if case .reply = outcome { loop.owed.pay(name, owed) } else { loop.leave(name, owed) }
                 done?(outcome.isCount)
             }
         }
@@ -197,7 +197,7 @@ public final class RedisCacheStorage: CacheStorage {
             case .success:
                 loop.publishRemoval { outcome in
                     if let kind = outcome.fault { counter.count(kind) }
-                    if case .reply = outcome {} else { loop.owed.leaveUntold() }
+                    if case .reply = outcome {} else { loop.leaveUntold() }
                     done?(outcome.isCount)
                 }
             case .failure(let fault):
@@ -233,7 +233,8 @@ public final class RedisCacheStorage: CacheStorage {
         return counts
     }
 
-    /// Writes what is queued, for at most ``RedisConfiguration/writeTimeout``, and ends the connections and the thread.
+    /// Writes what is queued, repeats unconfirmed removals once, for at most ``RedisConfiguration/writeTimeout``, and
+    /// ends the connections and the thread.
     public func close(_ done: @escaping @Sendable () -> Void) { loop.close(done) }
 }
 
@@ -250,14 +251,14 @@ extension RedisLoop {
     func outdate(_ name: String, after outcome: RedisCommand.Outcome? = nil) {
         let owed = owed.add(name, isOutdated: true)
         switch outcome {
-        case .failed, .refused, .full: return self.owed.leave(name, owed, isUntold: false)
+        case .failed, .refused, .full: return leave(name, owed, isUntold: false)
         case .reply, nil: break
         }
         unlink(name) { [self] outcome in
             if case .reply(let reply) = outcome, reply.kind == .integer {
                 self.owed.pay(name, owed)
             } else {
-                self.owed.leave(name, owed, isUntold: false)
+                leave(name, owed, isUntold: false)
             }
         }
     }

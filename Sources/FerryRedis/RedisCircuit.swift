@@ -26,6 +26,15 @@ struct RedisCircuit {
     /// Whether commands are refused now, except one that tests Redis.
     var isOpen: Bool { if case .closed = state { false } else { true } }
 
+    /// The end of the pause, 0 without one; `nil` while a command tests Redis.
+    var pauseEnd: UInt64? {
+        switch state {
+        case .closed: 0
+        case .open(let until): until
+        case .probing: nil
+        }
+    }
+
     /// Whether a command may be sent. The caller must then report its outcome.
     mutating func allows(at now: UInt64) -> Bool {
         switch state {

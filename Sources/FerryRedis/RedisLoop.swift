@@ -53,7 +53,8 @@ final class RedisLoop: Sendable {
     let removals = RemovalsOfOthers()
     let owed = OwedRemovals()
     private let state: Mutex<State>
-    private let connecting = DispatchQueue(label: "ferry.redis.connecting")
+    /// Concurrent, so that lookups do not wait for a connection of the other role. There is at most one of each.
+    private let connecting = DispatchQueue(label: "ferry.redis.connecting", attributes: .concurrent)
     /// Wakes the thread.
     let event: Int32
 
@@ -108,6 +109,26 @@ final class RedisLoop: Sendable {
         if hasEnded { done() }
     }
 
+    /// A removal must be repeated. The thread may sleep without knowing that: a refused command never reached it.
+    func leave(_ name: String, _ number: UInt64, isUntold: Bool = true) {
+        owed.leave(name, number, isUntold: isUntold)
+        wakeForRemovals()
+    }
+
+    /// Other processes must be told of a removal of all entries.
+    func leaveUntold() {
+        owed.leaveUntold()
+        wakeForRemovals()
+    }
+
+    private func wakeForRemovals() {
+        let wakes = state.withLock { state in
+            if !state.isStarted || state.hasEnded { return false }
+            return state.wakes()
+        }
+        if wakes { wake() }
+    }
+
     private func wake() { _ = eventfd_write(event, 1) }
 
     private func start() {
@@ -152,6 +173,9 @@ final class RedisLoop: Sendable {
     }
 
     func finished(bytes: Int) { state.withLock { $0.changeBytes -= bytes } }
+
+    /// The end of the circuit's pause, 0 without one; `nil` while a command tests Redis.
+    var pauseEnd: UInt64? { state.withLock { $0.circuit.pauseEnd } }
 
     /// Reports to the circuit whether Redis replied in time.
     func noted(success: Bool) {

@@ -28,7 +28,7 @@ final class RedisWorker {
     /// Nothing has to be checked before this time.
     private var nextDeadline = UInt64.max
     private var closeTime: UInt64?
-    /// Unconfirmed removals are not repeated before this time, as long as the connection lasts.
+    /// Unconfirmed removals are not repeated before this time, except over a new connection.
     private var nextMakeUp: UInt64 = 0
     /// They were repeated for the last time, before the end.
     private var hasMadeUp = false
@@ -82,27 +82,33 @@ final class RedisWorker {
         var isAwaited = false
         sent.forEach { if $0.finish != nil { isAwaited = true } }
         guard looks.isEmpty && changes.isEmpty && !isAwaited else { return false }
+        if !owesRemovals { return true }
+        // The connection that is being made repeats them.
+        if hasMadeUp { return !isConnecting }
+        guard let pauseEnd = loop.pauseEnd, pauseEnd <= now else { return true }
         // Nobody repeats removals after the end.
-        if hasMadeUp || connection == nil || loop.isPaused || !owesRemovals { return true }
         (hasMadeUp, nextMakeUp) = (true, 0)
         return false
     }
 
     private var owesRemovals: Bool { loop.owed.hasLeft(nothingWaits: nothingWaits) }
-    private var mayMakeUp: Bool { owesRemovals && !loop.isPaused && monotonicTime() >= nextMakeUp }
+    /// The time from which unconfirmed removals are repeated. A pause of the circuit delays them, but no command has to
+    /// test Redis before: in an idle process there may be none for long.
+    private var makeUpTime: UInt64? { owesRemovals ? loop.pauseEnd.map { max($0, nextMakeUp) } : nil }
+    private var mayMakeUp: Bool { makeUpTime.map { $0 <= monotonicTime() } ?? false }
     /// Whether no change waits to be sent.
     private var nothingWaits: Bool { changes.isEmpty && !loop.hasNewChanges }
 
     // MARK: Connections
 
     private func connect() {
-        if connection == nil {
-            if isConnecting || (looks.isEmpty && changes.isEmpty) { return }
-            isConnecting = true
-            loop.connect(.commands)
-        } else {
-            subscription.connect()
-        }
+        // It is renewed even if no command needs a connection: an agent that finds everything in its memory must hear
+        // of removals, too.
+        if connection != nil || subscription.nextTime != nil { subscription.connect() }
+        if connection != nil || isConnecting { return }
+        if looks.isEmpty && changes.isEmpty && !mayMakeUp { return }
+        isConnecting = true
+        loop.connect(.commands)
     }
 
     private func arrived(_ arrival: RedisLoop.Arrival) {
@@ -131,6 +137,8 @@ final class RedisWorker {
         guard let debt = loop.owed.takeLeft(nothingWaits: nothingWaits) else { return }
         let now = monotonicTime()
         nextMakeUp = now &+ Self.makeUpPause
+        // They have no deadlines, and perhaps nothing else is sent that would notice a stall.
+        nextDeadline = min(nextDeadline, now &+ stall)
         // First register all of them, so that none is forgotten if a command cannot be appended.
         for (name, number) in debt.names {
             sent.append(Sent(finish: { debt.remove(name, number, $0) }, deadline: .max, time: now))
@@ -145,6 +153,7 @@ final class RedisWorker {
     private func lost(_ fault: RedisFault) {
         connection = nil
         lateSince = nil
+        nextMakeUp = monotonicTime() &+ Self.makeUpPause
         // Redis may close an idle connection.
         if !(sent.isEmpty && looks.isEmpty && changes.isEmpty) { loop.noted(success: false) }
         while let next = sent.popFirst() { finish(next, .failed(fault.kind)) }
@@ -200,8 +209,8 @@ final class RedisWorker {
             descriptors.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
         }
         let now = monotonicTime()
-        var end = min(nextDeadline, connection == nil ? .max : subscription.nextTime ?? .max)
-        if connection != nil, owesRemovals, !loop.isPaused { end = min(end, nextMakeUp) }
+        var end = min(nextDeadline, subscription.nextTime ?? .max)
+        if !isConnecting, let makeUpTime { end = min(end, makeUpTime) }
         // Rounded up, so that the time has passed when the thread is back.
         let time = end == .max ? -1 : Int32(clamping: end > now ? (end - now + 999_999) / 1_000_000 : 0)
         guard poll(&descriptors, nfds_t(descriptors.count), time) > 0 else { return }

@@ -61,6 +61,16 @@ import Testing
         expect(false, at: 0)
     }
 
+    @Test mutating func theEndOfThePauseIsUnknownDuringATest() {
+        #expect(circuit.pauseEnd == 0)
+        open(at: 0)
+        #expect(circuit.pauseEnd == second)
+        expect(true, at: second)
+        #expect(circuit.pauseEnd == nil)
+        circuit.failed(at: second)
+        #expect(circuit.pauseEnd == 3 * second)
+    }
+
     @Test mutating func extremeTimesDoNotTrap() {
         circuit = RedisCircuit(maxFailures: 0, pause: .seconds(Int64.max), longestPause: .seconds(Int64.min))
         circuit.failed(at: .max)

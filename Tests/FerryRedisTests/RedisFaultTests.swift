@@ -241,6 +241,95 @@ import Testing
         server.stop()
     }
 
+    // MARK: Idle processes
+
+    /// An agent that finds everything in its memory sends no commands.
+    @Test func anIdleProcessHearsOfRemovalsAgainAfterARestart() async {
+        let storage = RedisCacheStorage(patient(server.path))
+        _ = await storage.read(key(1))
+        #expect(await storage.hears())
+        server.stop()
+        let next = FakeRedis(at: server.path)
+        // It may have missed some before it subscribed anew.
+        #expect(await storage.hears())
+        let other = RedisCacheStorage(patient(server.path))
+        #expect(await other.remove(key(1)))
+        #expect(await storage.hears())
+        #expect(next.count("GET") == 0)
+        await storage.close()
+        await other.close()
+        next.stop()
+    }
+
+    @Test func anIdleProcessRepeatsARemovalWhoseConnectionWasLost() async {
+        server["ferry:2:" + key(0).name] = Self.record
+        let storage = RedisCacheStorage(patient(server.path) { $0.maxFailures = 1000 })
+        server.script { $0[0] == "UNLINK" ? .close : .honest }
+        #expect(await !storage.remove(key(0)))
+        server.script { _ in .honest }
+        while !server.names.isEmpty { await Task.yield() }
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func anIdleProcessRepeatsARemovalThatWasRefusedDuringAPause() async {
+        let storage = RedisCacheStorage(
+            patient(server.path) { ($0.maxFailures, $0.pause, $0.longestPause) = (1, .seconds(1), .seconds(1)) })
+        server.stop()
+        #expect(await storage.absence(key(1)) == .unavailable)
+        #expect(await !storage.remove(key(0)))
+        let next = FakeRedis(at: server.path)
+        next["ferry:2:" + key(0).name] = Self.record
+        while !next.names.isEmpty { await Task.yield() }
+        #expect(next.count("GET") == 0)
+        await storage.close()
+        next.stop()
+    }
+
+    @Test func aRepeatedRemovalWithoutAReplyIsRepeatedAgain() async {
+        server["ferry:2:" + key(0).name] = Self.record
+        let storage = RedisCacheStorage(
+            patient(server.path) { ($0.writeTimeout, $0.maxFailures) = (.milliseconds(500), 1000) })
+        let removals = Mutex(0)
+        server.script { words in
+            let number = removals.withLock { removals in
+                if words[0] == "UNLINK" { removals += 1 }
+                return removals
+            }
+            switch words[0] {
+            case "UNLINK" where number == 1: return .close
+            case "UNLINK" where number == 2, "PUBLISH" where number == 2: return .silence
+            default: return .honest
+            }
+        }
+        #expect(await !storage.remove(key(0)))
+        while !server.names.isEmpty { await Task.yield() }
+        let count = removals.withLock { $0 }
+        #expect(count >= 3)
+        await storage.close()
+        server.stop()
+    }
+
+    @Test func aRemovalWhoseConnectionWasLostIsRepeatedAtTheEnd() async {
+        server["ferry:2:" + key(0).name] = Self.record
+        let storage = RedisCacheStorage(patient(server.path))
+        server.script { $0[0] == "UNLINK" ? .close : .honest }
+        #expect(await !storage.remove(key(0)))
+        server.script { _ in .honest }
+        await storage.close()
+        #expect(server.names.isEmpty)
+        server.stop()
+    }
+
+    @Test func theEndDoesNotWaitForARedisThatIsDown() async {
+        let storage = RedisCacheStorage(patient(server.path) { $0.writeTimeout = .seconds(1000) })
+        server.script { $0[0] == "UNLINK" ? .close : .honest }
+        #expect(await !storage.remove(key(0)))
+        server.stop()
+        await storage.close()
+        #expect(await storage.absence(key(0)) == .notFound)
+    }
+
     @Test func aRemovalIsAnnouncedLaterIfTheMessageFailed() async {
         let (storage, other) = (RedisCacheStorage(patient(server.path)), RedisCacheStorage(patient(server.path)))
         #expect(await storage.write(entry(7), under: key(0)))
