@@ -26,6 +26,18 @@ import Testing
         #expect(growth < mostGrowth)
     }
 
+    @Test func manyKeysThatStandTwiceAreDecodedInLinearTime() throws {
+        let growth = try growthOfEightfold(1000) { count in
+            let keys = (0..<count).map { "key\($0)" }
+            let json = try JSON(parsing: "{\(members(keys, "\"x\"")),\(members(keys, "1"))}")
+            return {
+                let decoded = try FerryJSONDecoder().decode([String: Int].self, from: json)
+                #expect(decoded.count == count)
+            }
+        }
+        #expect(growth < mostGrowth)
+    }
+
     @Test func ofAKeyThatStandsManyTimesOnlyTheLastHasToFit() throws {
         let keys = (0..<100).map { "key\($0)" }
         let twice = "\(members(keys, "1")),\(members(keys, "\"x\""))"

@@ -67,7 +67,11 @@ extension DecodingSession {
         try members(at: index) {
             dictionary.reserveCapacity($0)
         } each: { key, place in
-            dictionary[tape.string(at: key)] = try value(place)
+            do {
+                dictionary[tape.string(at: key)] = try value(place)
+            } catch {
+                if !isShadowed(key, in: index) { throw error }
+            }
         }
         return dictionary
     }

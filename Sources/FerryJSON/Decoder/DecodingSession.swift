@@ -16,6 +16,8 @@ final class DecodingSession {
     /// The indexes of objects that became dictionaries without a container, in the order of decoding.
     @exclusivity(unchecked) private var dictionaries: [UInt32] = []
     @exclusivity(unchecked) private var dictionarySet: Set<Int> = []
+    /// The last places of all keys, by the indexes of the objects of which a value that does not count was not decoded.
+    @exclusivity(unchecked) private var lastKeys: [Int: [String: Int]] = [:]
     @exclusivity(unchecked) private var way = WayDown()
     /// The last requested path: code that fails to decode a value as one type often tries another.
     @exclusivity(unchecked) private var lastPath: (index: Int, path: [any CodingKey]) = (0, [])
@@ -77,6 +79,28 @@ final class DecodingSession {
     /// Remembers that an object is a dictionary: its keys are data and appear in coding paths unchanged.
     @inline(__always)
     func noteDictionary(at index: Int) { dictionaries.append(UInt32(truncatingIfNeeded: index)) }
+
+    /// Whether a later member of the object has the same key as the one at `key`, whose value therefore does not count
+    /// and need not have the type. Asked only after an error.
+    @inline(never)
+    func isShadowed(_ key: Int, in object: Int) -> Bool {
+        let name = tape.string(at: key)
+        // All keys at once, as there may be many errors in one object.
+        if let last = lastKeys[object]?[name] { return last != key }
+        let end = ferry_json_close(tape, object)
+        let bytes = tape.utf8(at: key)
+        var other = ferry_json_after(tape, key + 1)
+        while other < end, !bytes.elementsEqual(tape.utf8(at: other)) { other = ferry_json_after(tape, other + 1) }
+        if other >= end { return false }
+        var last: [String: Int] = [:]
+        other = object + 1
+        while other < end {
+            last[tape.string(at: other)] = other
+            other = ferry_json_after(tape, other + 1)
+        }
+        lastKeys[object] = last
+        return true
+    }
 
     private func isDictionary(_ index: Int) -> Bool {
         if dictionarySet.count < dictionaries.count {

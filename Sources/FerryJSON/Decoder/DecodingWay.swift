@@ -122,9 +122,13 @@ private final class DictionaryReader<Key: Hashable & CodingKeyRepresentable, Ele
         } each: { place, value in
             let text = session.tape.string(at: place)
             let name = session.usesDefaultKeys ? text : session.keyConverter.convert(text, path: &path)
-            let key: Key = try key(PathKey(member: name), at: index, in: session)
-            if !session.usesDefaultKeys { session.note(PathKey(member: name), at: value) }
-            dictionary[key] = try session.decode(Element.self, at: value)
+            do {
+                let key: Key = try key(PathKey(member: name), at: index, in: session)
+                if !session.usesDefaultKeys { session.note(PathKey(member: name), at: value) }
+                dictionary[key] = try session.decode(Element.self, at: value)
+            } catch {
+                if !session.isShadowed(place, in: index) { throw error }
+            }
         }
         return dictionary
     }

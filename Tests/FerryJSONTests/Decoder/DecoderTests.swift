@@ -21,6 +21,26 @@ import Testing
         #expect(try decoder.decode([String: Int].self, from: Data("{\(many),\"k7\":1}".utf8)).count == 50)
     }
 
+    private enum Color: String, Decodable, CodingKeyRepresentable { case red, blue }
+
+    /// Not even its type matters.
+    @Test func aValueWhoseKeyStandsAgainMayHaveAnyType() throws {
+        func decoded<T: Decodable>(_ text: String, as type: T.Type) throws -> T {
+            try FerryJSONDecoder().decode(type, from: Data(text.utf8))
+        }
+        #expect(try decoded(#"{"a":"x","b":2,"a":1}"#, as: [String: Int].self) == ["a": 1, "b": 2])
+        #expect(try decoded(#"{"a":[1],"a":null,"a":"x"}"#, as: [String: String].self) == ["a": "x"])
+        #expect(try decoded(#"{"a":"x","a":0.5}"#, as: [String: Double].self) == ["a": 0.5])
+        let nested = try decoded(#"{"a":{"b":1},"a":{"b":"x","b":true}}"#, as: [String: [String: Bool]].self)
+        #expect(nested == ["a": ["b": true]])
+        #expect(try decoded(#"{"red":"x","red":1}"#, as: [Color: Int].self) == [.red: 1])
+        #expect(try decoded(#"{"1":"x","1":1}"#, as: [Int: Int].self) == [1: 1])
+        for text in [#"{"a":1,"a":"x"}"#, #"{"a":"x","b":1}"#, #"{"a":"x","a":1,"b":"x"}"#] {
+            #expect(throws: DecodingError.self) { try decoded(text, as: [String: Int].self) }
+            #expect(throws: DecodingError.self) { try decoded(text, as: [String: Int8].self) }
+        }
+    }
+
     @Test func aValueParsedBeforeIsDecodedToo() throws {
         let json = try JSON(parsing: #"{"x":{"id":1,"names":["a"]},"d":[0.1,1e2,5]}"#)
         let decoder = FerryJSONDecoder()
