@@ -18,6 +18,11 @@ public protocol CacheStorage: AnyObject, Sendable {
     /// for it, or after an error. In this case an existing entry, which is older, must not be found any more.
     func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?)
 
+    /// The same. If it `isAwaited`, a run waits for the end; otherwise several entries may be written together. The
+    /// default implementation calls ``write(_:under:_:)``.
+    func write(
+        _ entry: CacheEntry, under key: CacheKey, isAwaited: Bool, _ done: @escaping @Sendable (Bool) -> Void)
+
     /// Removes an entry. `done` receives whether the entry can no longer be found, not even by other processes: `false`
     /// after an error.
     func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?)
@@ -65,6 +70,11 @@ public protocol CacheStorage: AnyObject, Sendable {
 }
 
 extension CacheStorage {
+    /// Writes it at once.
+    public func write(
+        _ entry: CacheEntry, under key: CacheKey, isAwaited: Bool, _ done: @escaping @Sendable (Bool) -> Void
+    ) { write(entry, under: key, done) }
+
     /// Does nothing: only this agent removes entries.
     public func hearRemovals(_ forget: () -> Void) {}
 

@@ -70,12 +70,14 @@ final class CacheWritingQueue: Sendable {
 
     var queuedBytes: Int { state.withLock { $0.bytes } }
 
-    func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+    func write(_ entry: CacheEntry, under key: CacheKey, isAwaited: Bool, _ done: (@Sendable (Bool) -> Void)?) {
         if entry.count > options.maxEntryBytes {
             counter.count { $0.refused += 1 }
             outdate(key.digest)
             done?(false)
-        } else if !submit(Job(operation: .put(entry, key), bytes: entry.count + key.count, done: done)) {
+        } else if !submit(
+            Job(operation: .put(entry, key), bytes: entry.count + key.count, done: done), isAwaited: isAwaited)
+        {
             counter.count { $0.dropped += 1 }
             outdate(key.digest)
             done?(false)
@@ -128,7 +130,7 @@ final class CacheWritingQueue: Sendable {
     }
 
     /// Returns `false` if there is no room, or if the queue is closed.
-    private func submit(_ job: Job) -> Bool {
+    private func submit(_ job: Job, isAwaited: Bool? = nil) -> Bool {
         let (isTaken, haste) = state.withLock { state -> (Bool, Haste) in
             if state.isClosed { return (false, .none) }
             // A job larger than the limit is accepted if the queue is empty.
@@ -140,7 +142,7 @@ final class CacheWritingQueue: Sendable {
             if case .put(_, let key) = job.operation, !state.outdated.isEmpty { state.outdated.remove(key.digest) }
             // Enough for a transaction: do not wait for more.
             let isMuch = state.bytes >= min(Self.mostBytes, options.maxQueuedBytes / 2)
-            let haste = job.done != nil || isMuch ? Haste.now : .gathering
+            let haste = isAwaited ?? (job.done != nil) || isMuch ? Haste.now : .gathering
             return (true, state.wakes(haste) ? haste : .none)
         }
         wake(haste)

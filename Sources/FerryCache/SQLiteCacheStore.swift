@@ -47,8 +47,12 @@ package final class SQLiteCacheStore: CacheStorage {
     }
 
     package func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
-        writing.write(entry, under: key, done)
+        writing.write(entry, under: key, isAwaited: done != nil, done)
     }
+
+    package func write(
+        _ entry: CacheEntry, under key: CacheKey, isAwaited: Bool, _ done: @escaping @Sendable (Bool) -> Void
+    ) { writing.write(entry, under: key, isAwaited: isAwaited, done) }
 
     package func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { writing.remove(key.digest, done) }
 

@@ -15,8 +15,9 @@ public import Tracing
 ///
 /// Spans and attributes follow the semantic conventions for HTTP clients; URLs are redacted. A run's span is of the
 /// kind `internal`, an attempt's of the kind `client`. A span whose run or attempt has failed has the status `error`.
-/// An attempt whose body is streamed ends with its head, its run with the body. If a configuration has several tracing
-/// observers, including an `OTLPExporter`, only the first one gets the runs.
+/// An attempt whose body is streamed ends with its head, its run with the body. A run has spans for its first 128
+/// attempts; the later ones send the context of the run's span. If a configuration has several tracing observers,
+/// including an `OTLPExporter`, only the first one gets the runs.
 public final class TracingObserver: RequestObserver, RunTracer {
     private let tracer: any Tracer
 
@@ -65,12 +66,17 @@ private final class RunSpans: SpanNumbering {
         self.tracer = tracer
     }
 
-    /// Starts the span of an attempt, and returns the fields to send.
+    /// Starts the span of an attempt, and returns the fields to send. Attempts beyond those that Ferry records have no
+    /// span of their own, and send the run's.
     func begin(_ method: String) -> [(String, String)] {
-        let span: any Span = tracer.startSpan(method, context: run.context, ofKind: .client)
-        attempts.withLock { $0.append(span) }
+        var context = run.context
+        if attempts.withLock({ $0.count }) < RunSpan.mostAttempts {
+            let span: any Span = tracer.startSpan(method, context: context, ofKind: .client)
+            attempts.withLock { $0.append(span) }
+            context = span.context
+        }
         var fields: [String: String] = [:]
-        tracer.inject(span.context, into: &fields, using: Fields())
+        tracer.inject(context, into: &fields, using: Fields())
         return fields.sorted { $0.key < $1.key }
     }
 

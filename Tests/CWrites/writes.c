@@ -2,6 +2,7 @@
 #include "CWrites.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -29,7 +30,8 @@ typedef struct kind {
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t change;
-  kind writes, reads, opens, closes, syncs, directories;
+  kind writes, reads, opens, closes, syncs, directories, unlinks;
+  char loses[4096]; /* the file whose next sync fails; empty = none */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .change = PTHREAD_COND_INITIALIZER,
            .writes = {.ends = {PART}},
@@ -37,7 +39,8 @@ static struct {
            .opens = {.ends = {OTHER, PART}},
            .closes = {.ends = {OTHER}},
            .syncs = {.ends = {PART}},
-           .directories = {.ends = {OTHER}}};
+           .directories = {.ends = {OTHER}},
+           .unlinks = {.ends = {PART}}};
 
 static void hold(kind *kind) {
   pthread_mutex_lock(&state.lock);
@@ -79,6 +82,22 @@ void syncs_release(void) { let_go(&state.syncs); }
 void directories_hold(void) { hold(&state.directories); }
 int directories_held(void) { return held(&state.directories); }
 void directories_release(void) { let_go(&state.directories); }
+void unlinks_hold(void) { hold(&state.unlinks); }
+int unlinks_held(void) { return held(&state.unlinks); }
+void unlinks_release(void) { let_go(&state.unlinks); }
+
+void syncs_fail_once(const char *path) {
+  pthread_mutex_lock(&state.lock);
+  snprintf(state.loses, sizeof state.loses, "%s", path);
+  pthread_mutex_unlock(&state.lock);
+}
+
+bool syncs_have_failed(void) {
+  pthread_mutex_lock(&state.lock);
+  bool failed = !*state.loses;
+  pthread_mutex_unlock(&state.lock);
+  return failed;
+}
 
 #ifdef SANITIZED
 
@@ -93,14 +112,20 @@ static bool ends_with(const char *path, size_t n, const char *end) {
   return n > m && !memcmp(path + n - m, end, m);
 }
 
+/* The length of the path of an open file, without a NUL; 0 without one. */
+static size_t path_of(int fd, char *path, size_t size) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, size);
+  return length > 0 ? (size_t)length : 0;
+}
+
 static bool concerns(const kind *kind, int fd, const char *path) {
-  char link[64], found[4096];
+  char found[4096];
   size_t n = path ? strlen(path) : 0;
   if (!path) {
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, found, sizeof found);
+    n = path_of(fd, found, sizeof found);
     path = found;
-    n = length > 0 ? (size_t)length : 0;
   }
   for (int i = 0; i < 2 && kind->ends[i]; i++)
     if (ends_with(path, n, kind->ends[i]))
@@ -152,7 +177,24 @@ ssize_t pread(int fd, void *bytes, size_t count, off_t offset) {
 /* These call the system directly: a child calls some of them between fork(2)
  * and exec(2). */
 
+static bool loses(int fd) {
+  char path[4096];
+  if (!*state.loses)
+    return false;
+  size_t n = path_of(fd, path, sizeof path);
+  pthread_mutex_lock(&state.lock);
+  bool is_it = n && n == strlen(state.loses) && !memcmp(path, state.loses, n);
+  if (is_it)
+    *state.loses = 0;
+  pthread_mutex_unlock(&state.lock);
+  return is_it;
+}
+
 static int sync_with(long number, int fd) {
+  if (loses(fd)) {
+    errno = EIO;
+    return -1;
+  }
   kind *kind = &state.syncs;
   bool waited = wait_for(kind, fd, NULL);
   if (!waited) {
@@ -190,6 +232,14 @@ int open(const char *path, int flags, ...) {
   if (waited)
     done(&state.opens);
   return (int)fd;
+}
+
+int unlinkat(int directory, const char *path, int flags) {
+  bool waited = wait_for(&state.unlinks, -1, path);
+  long code = syscall(SYS_unlinkat, directory, path, flags);
+  if (waited)
+    done(&state.unlinks);
+  return (int)code;
 }
 
 int close(int fd) {

@@ -26,6 +26,19 @@ import Testing
         #expect(!redacted.utf8.contains { $0 < 0x20 })
     }
 
+    /// A password that was not escaped may contain what else ends it, or begins the host.
+    @Test(arguments: [
+        ("http://svc:canary#9@proxy:3128", "http://proxy:3128"), ("https://kim:canary#x@h/", "https://h/"),
+        ("https://kim:canary?x@h/y?t=canary", "https://h/y?t=***"), ("kim:can://ary@h", "h"), ("canary://x@h/y", "h/y"),
+        ("canary http://x@h/y", "h/y"), ("SOCKS5h://kim:canary#x@h", "SOCKS5h://h"), ("canary:http://x@h", "h"),
+        ("<https://h/a?x>, <https://kim:canary@h/?t=1>", "<https://h/?t=***"),
+        ("<https://h/a?mail=a@b.c&key=canary>; rel=next", "<https://b.c?key=***"),
+        ("0; URL=http://kim:canary#@h/", "0; URL=http://h/"), ("https://h x/y?t=canary#canary", "https://h x/y?t=***"),
+    ])
+    func brokenURLsAreShownFromTheirHost(_ text: String, _ redacted: String) {
+        #expect(Redaction.url(text, isBroken: true) == redacted)
+    }
+
     @Test func descriptionIsOneLineWithoutSecrets() throws {
         var failure = TransferFailure(.timeout, .timeoutConnect)
         failure.curlCode = 28

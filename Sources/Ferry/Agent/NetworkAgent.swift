@@ -1,4 +1,7 @@
 import Dispatch
+// Ferry's own signatures use `JSON`, `JSONSchema` and `CacheStorage`, so importing Ferry also imports their modules.
+@_exported public import FerryCache
+@_exported public import FerryJSON
 package import FerryTransport
 
 /// Sends requests. An agent owns the connections, the queue of waiting requests, and the table of runs.

@@ -5,16 +5,21 @@ import Synchronization
 
 /// The cache of an agent: read, write and remove entries directly, and get the statistics.
 ///
-/// None of the methods waits for the network or blocks a thread.
+/// None of the methods blocks a thread, and none waits for the network unless an adapter does.
 public struct AgentCache: Sendable {
     let core: AgentCore
 
     /// The stored reply for a request, without a run. It is validated and its value is created as in a run, but hooks
     /// and observers are not called. Fails with `notCached`, which has the reason, or with the error of the validation.
     public func reply<R: Request>(for request: R) async throws(RequestError) -> Reply<R.Value> {
-        let stage = try CacheStage.of(request, .cacheOnly, at: core.builder.servers, by: core)
+        let servers = core.builder.servers
+        let (stage, reading) = try CacheStage.of(request, .cacheOnly, at: servers, by: core)
         let url = stage.url
-        if stage.http != nil { return try await httpReply(for: request, stage, url: url) }
+        if stage.http != nil {
+            let snapshot = stage.snapshot(of: request, after: reading, at: servers)
+            let call = Call(request, snapshot, at: servers, url: url, watch: nil, by: core)
+            return try await httpReply(for: request, stage, call)
+        }
         guard let plan = stage.plan else { throw .notCached(.notConfigured, url: url) }
         let answer: Answer
         switch await stage.find(for: request, plan, RunControl(tag: nil, of: core), until: nil).verdict {
@@ -29,15 +34,14 @@ public struct AgentCache: Sendable {
 
     /// With RFC 9111: like a run that never uses the network.
     private func httpReply<R: Request>(
-        for request: R, _ stage: CacheStage, url: String
+        for request: R, _ stage: CacheStage, _ call: Call
     ) async throws(RequestError) -> Reply<R.Value> {
         let control = RunControl(tag: nil, of: core)
-        let call = Call(request, nil, at: core.builder.servers, url: url, watch: nil, by: core)
         var stage = stage
         let answer = await stage.answer(call, control)
         core.leave(control)
         var times = ProcessingTimes(isMeasured: false)
-        return try core.builder.validated(request, answer, url: url, &times)
+        return try core.builder.validated(request, answer, url: call.url, &times)
     }
 
     /// Stores a response under a request, according to the request's policy, whatever the origin of the response.
@@ -50,35 +54,35 @@ public struct AgentCache: Sendable {
     @discardableResult
     public func save<R: Request>(_ response: Response, for request: R) async -> Bool {
         if let cache = core.cache, let terms = core.cachePolicy(of: request).http {
-            guard let made = HTTPCacheStage.saved(response, for: request, terms, in: cache, by: core) else {
+            guard let stage = await httpStage(of: request, terms, in: cache), let variant = stage.saved(response) else {
                 return false
             }
+            let key = stage.key
             // An entry that is only on disk is read first, so that its other variants are kept.
-            let (removals, mark) = (cache.removals(of: made.key), cache.recentStores.next())
+            let (removals, mark) = (cache.removals(of: key), cache.recentStores.next())
             let stored: StoredVariants? =
-                if let found = cache.recallEntry(made.key)?.variants {
+                if let found = cache.recallEntry(key)?.variants {
                     found
                 } else {
                     await withCheckedContinuation { continuation in
-                        cache.loadEntry(made.key) { entry, _ in continuation.resume(returning: entry?.variants) }
+                        cache.loadEntry(key) { entry, _ in continuation.resume(returning: entry?.variants) }
                     }
                 }
             return await withCheckedContinuation { continuation in
                 cache.changing.withLock { _ in
                     let isUnchanged =
-                        cache.removals(of: made.key) == removals
-                        && !cache.recentStores.isNoted(made.key, since: mark)
-                    let old = (cache.recallEntry(made.key)?.variants ?? (isUnchanged ? stored : nil))?.all ?? []
-                    let variant = made.variant
+                        cache.removals(of: key) == removals
+                        && !cache.recentStores.isNoted(key, since: mark)
+                    let old = (cache.recallEntry(key)?.variants ?? (isUnchanged ? stored : nil))?.all ?? []
                     let others = old.filter {
                         $0.variance != variant.variance || $0.varying != variant.varying
                     }
                     let all = StoredVariants(
                         [variant] + others, stored: variant.times.response, maxBytes: cache.maxEntryBytes)
-                    cache.keep(all, under: made.key, all.entry(isShared: terms.isShared)) {
+                    cache.keep(all, under: key, all.entry(isShared: terms.isShared)) {
                         continuation.resume(returning: $0)
                     }
-                    cache.recentStores.note(variant, under: made.key, sent: mark)
+                    cache.recentStores.note(variant, under: key, sent: mark)
                 }
             }
         }
@@ -103,22 +107,55 @@ public struct AgentCache: Sendable {
         return (kept, plan.key)
     }
 
+    /// How the HTTP cache sees a request as it would be sent now, with the token that there is: adapters and the
+    /// authenticator may change its URL and its credentials. `nil` if an adapter fails.
+    private func httpStage<R: Request>(
+        of request: R, _ terms: CachePolicy.HTTPTerms, in cache: ResponseCache
+    ) async -> HTTPCacheStage? {
+        let servers = core.builder.servers
+        guard let target = try? core.httpTarget(of: request, terms, at: servers, in: cache),
+            let snapshot = try? core.builder.snapshot(of: request, at: servers, after: target.reading)
+        else { return nil }
+        var call = Call(request, .success(snapshot), at: servers, url: target.url, watch: nil, by: core)
+        call.http = HTTPCachePlan(terms, .cacheOnly, target)
+        return await Exchange.cacheStage(of: call, RunControl(tag: nil, of: core), by: core)
+    }
+
     /// Removes the entries of a request, and returns when they are removed. Other agents and processes with the same
     /// directory remove them from their memory within milliseconds. The request's policy does not matter, only its key.
+    /// With ``CachePolicy/http(shared:sensitiveData:write:)``, adapters and the authenticator take part like in a run.
     /// Returns `false` if there is no cache, or if its disk failed.
     @discardableResult
     public func remove<R: Request>(_ request: R) async -> Bool {
         guard let cache = core.cache else { return false }
+        let keys = await keys(of: request, in: cache)
+        var isDone = !keys.isEmpty
+        for key in keys {
+            let isRemoved = await withCheckedContinuation { continuation in
+                cache.remove(key) { continuation.resume(returning: $0) }
+            }
+            isDone = isDone && isRemoved
+        }
+        return isDone
+    }
+
+    /// The keys under which responses to the request may be stored.
+    private func keys<R: Request>(of request: R, in cache: ResponseCache) async -> Set<CacheKey> {
         let servers = core.builder.servers
-        var found = (try? core.builder.cacheTarget(request, at: servers))?.key
-        if let terms = core.cachePolicy(of: request).http {
-            let target = try? core.builder.httpTarget(request, isShared: terms.isShared, at: servers)
-            found = target.map { HTTPCacheKey(cache.httpPrefix, terms, $0.secrets).key($0.url) }
+        guard let terms = core.cachePolicy(of: request).http else {
+            guard let key = (try? core.builder.cacheTarget(request, at: servers))?.key else { return [] }
+            return [key]
         }
-        guard let key = found else { return false }
-        return await withCheckedContinuation { continuation in
-            cache.remove(key) { continuation.resume(returning: $0) }
+        if let plain = (try? core.httpTarget(of: request, terms, at: servers, in: cache))?.key { return [plain] }
+        var keys: Set<CacheKey> = []
+        if request.prebuiltRequest == nil,
+            let found = try? core.builder.httpTarget(request, isShared: terms.isShared, at: servers)
+        {
+            keys.insert(HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url))
         }
+        // An adapter may fail.
+        if let stage = await httpStage(of: request, terms, in: cache) { keys.insert(stage.key) }
+        return keys
     }
 
     /// Removes everything in the directory, including entries of other agents and processes, and returns when it is
@@ -143,42 +180,61 @@ extension RequestError {
     }
 }
 
+extension Exchange {
+    /// How the HTTP cache sees the request as adapters and the authenticator would send it now, with the token that
+    /// there is. `nil` if it cannot be prepared.
+    fileprivate static func cacheStage(of call: Call, _ control: RunControl, by core: AgentCore) async
+        -> HTTPCacheStage?
+    {
+        core.enter(control)
+        defer { core.leave(control) }
+        var exchange = Exchange(core, call, control, nil, after: .unsent)
+        exchange.refreshesToken = false
+        do throws(RequestError) {
+            let leg = try await exchange.prepared()
+            exchange.url = try core.builder.checked(leg.url)
+            try await exchange.openFiles(of: leg)
+            // Whoever gets the token later may be another user.
+            if call.takesToken(to: exchange.url) && exchange.token == nil { exchange.hadCookies = true }
+            let built = try call.build(
+                leg, hasOwnBody: !exchange.hasAlteredBody, reading: exchange.files, by: core.builder)
+            return exchange.cacheStage(for: built)
+        } catch {
+            return nil
+        }
+    }
+}
+
 extension HTTPCacheStage {
-    /// The variant to store for a response that the application supplies, as the response to a GET. `nil` if it must
+    /// The variant to store for a response that the application supplies, as the response to this GET. `nil` if it must
     /// not be stored.
-    static func saved<R: Request>(
-        _ response: Response, for request: R, _ terms: CachePolicy.HTTPTerms, in cache: ResponseCache,
-        by core: AgentCore
-    ) -> (key: CacheKey, variant: StoredVariant)? {
-        guard request.prebuiltRequest == nil, request.method == .get, request.body == nil,
-            terms.sensitiveData != .none || !core.hasCookies,
-            let target = try? core.builder.httpTarget(request, isShared: terms.isShared, at: core.builder.servers)
-        else { return nil }
-        let (result, now) = (response.result, cache.clock())
-        let (headers, builder) = (Headers(result), core.builder)
+    fileprivate func saved(_ response: Response) -> StoredVariant? {
+        let (result, now, isShared) = (response.result, cache.clock(), plan.terms.isShared)
+        let headers = Headers(result)
         let directives = ResponseDirectives(headers)
         let lifetime = Freshness.lifetime(
-            status: result.status, headers, directives, isShared: terms.isShared, responseTime: now)
-        func sent(_ name: String) -> String? { builder.sentValue(of: name, by: request, isForeign: target.isForeign) }
+            status: result.status, headers, directives, isShared: isShared, responseTime: now)
         let exchange = StoringRules.Exchange(
-            method: "GET", url: target.url, request: request.headers, status: result.status, response: headers,
-            isAuthorized: sent("Authorization") != nil, isShared: terms.isShared)
+            method: sent.method, url: sent.url, request: sent.fields, status: result.status, response: headers,
+            isAuthorized: sent.fields.contains("Authorization"), isShared: isShared)
         let varying = VaryRules.storedNames(headers, isDecoded: result.isDecoded)
-        guard StoringRules.refusal(exchange, directives, lifetime) == nil, result.status != 206,
+        guard sent.method == "GET", !sent.hasBody, !isOwnerUnknown,
+            StoringRules.refusal(exchange, directives, lifetime) == nil, result.status != 206,
             result.body.count == response.bodyLength, !core.addsCookies(to: varying),
+            plan.terms.sensitiveData != .none
+                || !varying.contains(where: { name in sent.added.contains { equalNames($0, name) } }),
             result.body.count + Int(clamping: result.headBytesReceived) <= cache.maxEntryBytes,
             let bare = StoredVariant.result(
                 status: result.status, httpVersion: result.httpVersion,
-                StoringRules.storedFields(headers, directives, isShared: terms.isShared), body: result.body)
+                StoringRules.storedFields(headers, directives, isShared: isShared), body: result.body)
         else { return nil }
-        let variant = StoredVariant(
+        return StoredVariant(
             bare,
             StoredVariant.Times(
                 request: now, response: now,
                 initialAge: Freshness.initialAge(headers, requestTime: now, responseTime: now)),
-            isHead: false, isDecoded: result.isDecoded, varying: varying,
-            variance: VaryRules.variance(of: varying, sent), isShared: terms.isShared)
-        return (HTTPCacheKey(cache.httpPrefix, terms, target.secrets).key(target.url), variant)
+            isHead: false, isDecoded: result.isDecoded, varying: varying, variance: variance(varying),
+            isShared: isShared)
     }
 }
 

@@ -7,8 +7,10 @@ extension RequestBuilder {
     func cacheTarget<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> CacheTarget {
         if let custom = request.prebuiltRequest {
             let joined = try join(custom.url)
-            var target = CacheTarget(url: joined.url, isForeign: true)
             var key = CacheKeyMaterial(custom.method, joined.url, trust: trust)
+            let reading = RequestReading(
+                joined: joined, headers: custom.headers, method: custom.method, body: custom.body, isPrebuilt: true)
+            var target = CacheTarget(url: joined.url, isForeign: true, reading: reading)
             guard key.append(Arguments(), .automatic), key.append(custom.body) else { return target }
             append(
                 custom.headers, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: nil,
@@ -22,14 +24,18 @@ extension RequestBuilder {
         if !arguments.isEmpty, encoding == .query || (encoding == .automatic && method.carriesArgumentsInQuery) {
             url = URLJoiner.append(query: arguments.formEncoded(), to: url)
         }
-        var target = CacheTarget(url: url, isForeign: joined.isForeign)
-        var key = CacheKeyMaterial(method, joined.url, trust: trust)
-        guard key.append(request.cacheArguments, encoding), key.append(request.body) else { return target }
-        let common = joined.isForeign ? headers.publicFields : headers.fields
         var own = request.headers
+        let (authorization, body) = (request.authorization, request.body)
+        let reading = RequestReading(
+            joined: joined, headers: own, method: method, arguments: arguments, encoding: encoding,
+            authorization: authorization, body: body)
+        var target = CacheTarget(url: url, isForeign: joined.isForeign, reading: reading)
+        var key = CacheKeyMaterial(method, joined.url, trust: trust)
+        guard key.append(request.cacheArguments, encoding), key.append(body) else { return target }
+        let common = joined.isForeign ? headers.publicFields : headers.fields
         if !request.cacheHeaders.isEmpty, let value = accept(of: request, own, common) { own.append("Accept", value) }
         append(
-            own, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: request.authorization,
+            own, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: authorization,
             joined, common: common, to: &key)
         target.seal(key)
         return target
@@ -214,6 +220,8 @@ struct CachePlan: Sendable {
 struct CacheTarget {
     let url: String
     let isForeign: Bool
+    /// What the key is made of, for the transfer.
+    let reading: RequestReading
     /// `nil` if the body cannot be read without reading a file or a stream.
     var key: CacheKey?
     var hasCredentials = false
@@ -314,4 +322,55 @@ extension Response {
 
     /// Why the response did not come from the cache although there was a lookup; `nil` otherwise.
     public var cacheMiss: CacheMiss? { origin?.cache?.miss }
+}
+
+extension [UInt8] {
+    /// A text with a length prefix, so that two texts cannot be confused with two others.
+    mutating func appendCounted(_ text: String) {
+        var text = text
+        text.withUTF8 { appendCounted(UnsafeRawBufferPointer($0)) }
+    }
+
+    mutating func append(number: Int64) {
+        Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+    }
+
+    mutating func appendCounted(_ bytes: UnsafeRawBufferPointer) {
+        Swift.withUnsafeBytes(of: UInt32(clamping: bytes.count).littleEndian) { append(contentsOf: $0) }
+        append(contentsOf: bytes)
+    }
+}
+
+struct AttributeReader {
+    private var rest: Slice<UnsafeRawBufferPointer>
+
+    init(_ bytes: Slice<UnsafeRawBufferPointer>) { rest = bytes }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    mutating func byte() -> UInt8? { rest.popFirst() }
+
+    mutating func bytes(_ count: Int) -> Slice<UnsafeRawBufferPointer>? {
+        guard count <= rest.count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count)
+    }
+
+    mutating func number() -> Int64? {
+        guard let bytes = bytes(8) else { return nil }
+        return Int64(bitPattern: bytes.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+    }
+
+    mutating func text() -> String? {
+        guard let length = bytes(4) else { return nil }
+        let count = length.reversed().reduce(0) { $0 << 8 | Int($1) }
+        return bytes(count).map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+/// What a validation or a refresh is about: one of the stored responses of a URL.
+struct VariantKey: Hashable {
+    let key: CacheKey
+    /// Identifies it among those that `Vary` tells apart.
+    var variance = CacheDigest.none
 }

@@ -239,3 +239,68 @@ package final class MemoryFront<Value: Sendable>: Sendable {
         }
     }
 }
+
+/// The entries that wait to be written. Until then a lookup in the storage would find older ones. Thread-safe.
+final class QueuedWrites<Value: Sendable>: Sendable {
+    private struct Record {
+        /// `nil` if it was removed since.
+        var newest: Value?
+        /// It was forgotten while it waited: until it is written, the storage has an older one.
+        var isForgotten = false
+        var writes = 0
+        /// They may have read the storage before the write.
+        var lookups = 0
+    }
+
+    private let records = Mutex<[CacheKey: Record]>([:])
+
+    /// An entry is about to be written.
+    func begin(_ value: Value, _ key: CacheKey) {
+        records.withLock { records in
+            records[key, default: Record()].newest = value
+            records[key]?.isForgotten = false
+            records[key]?.writes += 1
+        }
+    }
+
+    /// A write has ended, successfully or not.
+    func end(_ key: CacheKey) { change(key) { $0.writes -= 1 } }
+
+    /// The entry that waits. If there is none, a lookup begins, and the caller must report its end.
+    func beginLookup(_ key: CacheKey) -> Value? {
+        records.withLock { records in
+            if let newest = records[key]?.newest { return newest }
+            records[key, default: Record()].lookups += 1
+            return nil
+        }
+    }
+
+    /// A lookup has ended: the entry that was to be written meanwhile, and otherwise whether what the lookup has found
+    /// is older than such an entry.
+    func endLookup(_ key: CacheKey) -> (newest: Value?, isOutdated: Bool) {
+        let record = records.withLock { $0[key] }
+        change(key) { $0.lookups -= 1 }
+        return (record?.newest, record?.isForgotten ?? false)
+    }
+
+    /// The entry was removed.
+    func forget(_ key: CacheKey) { records.withLock { $0[key]?.newest = nil } }
+
+    /// Entries may have been removed by others. Those that wait are found again when they are written.
+    func forgetAll() {
+        records.withLock { records in
+            for key in records.keys where records[key]?.newest != nil {
+                records[key]?.newest = nil
+                records[key]?.isForgotten = true
+            }
+        }
+    }
+
+    private func change(_ key: CacheKey, _ body: (inout Record) -> Void) {
+        records.withLock { records in
+            guard var record = records[key] else { return }
+            body(&record)
+            records[key] = record.writes == 0 && record.lookups == 0 ? nil : record
+        }
+    }
+}

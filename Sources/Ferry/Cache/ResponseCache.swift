@@ -34,6 +34,7 @@ final class ResponseCache: Sendable {
     private let revalidating = Mutex(Set<VariantKey>())
     /// The maximum time of a lease; `nil` if nobody waits for others.
     let leaseTime: Duration?
+    private let queued = QueuedWrites<StoredEntry>()
     /// Entries that are being removed from the disk, with counts: they are no longer found there.
     private let removing = Mutex<[CacheKey: Int]>([:])
     /// The last time when removals by others were checked.
@@ -86,6 +87,8 @@ final class ResponseCache: Sendable {
     private func hearsRemovals() -> Bool {
         var hears = false
         store.hearRemovals {
+            // What still waits to be written is found as soon as it is.
+            queued.forgetAll()
             front.removeAll()
             hears = true
         }
@@ -113,6 +116,11 @@ final class ResponseCache: Sendable {
         return store.removalsHeard != mark.others || invalidations.isNoted(key, since: mark.own)
     }
 
+    /// Whether this agent itself has invalidated the key since `mark` was read; any key, if it is not known.
+    func hasInvalidated(_ key: CacheKey?, since mark: InvalidationMark) -> Bool {
+        key.map { invalidations.isNoted($0, since: mark.own) } ?? (invalidations.mark != mark.own)
+    }
+
     /// Removes an entry that an unsafe request has invalidated (RFC 9111, 4.4).
     func invalidate(_ key: CacheKey) {
         changing.withLock { _ in
@@ -121,19 +129,24 @@ final class ResponseCache: Sendable {
         }
     }
 
-    /// Looks on disk. `done` is called once, on a thread of the store.
+    /// Looks on disk. `done` is called once, on a thread of the store or before this returns.
     func load(_ key: CacheKey, _ done: @escaping @Sendable (StoredResponse?, CacheMiss) -> Void) {
         loadEntry(key) { entry, miss in
             done(entry?.response, miss)
         }
     }
 
-    /// Looks on disk. `done` is called once, on a thread of the store.
+    /// Looks on disk. `done` is called once, on a thread of the store or before this returns.
     func loadEntry(
         _ key: CacheKey, tries: Int = 8, _ done: @escaping @Sendable (StoredEntry?, CacheMiss) -> Void
     ) {
         let removals = front.removals(of: key)
+        if let newest = queued.beginLookup(key) { return done(newest, .notFound) }
         store.read(key) { [self] finding in
+            // The entry may have been read just before it was removed, or replaced.
+            _ = hearsRemovals()
+            let (newest, isOutdated) = queued.endLookup(key)
+            if newest != nil || isOutdated { return done(newest, .notFound) }
             switch finding {
             case .missing(let reason): done(nil, CacheMiss(absence: reason))
             case .found(let entry):
@@ -141,8 +154,6 @@ final class ResponseCache: Sendable {
                 if removing.withLock({ $0[key] != nil }) || tries == 0 { return done(nil, .notFound) }
                 // The entry may have been removed since it was read from the disk.
                 if front.removals(of: key) != removals { return loadEntry(key, tries: tries - 1, done) }
-                // The entry may have been read just before it was removed.
-                _ = hearsRemovals()
                 front.insert(stored, for: key, bytes: stored.count + key.count, since: removals) {
                     $0.marks.stored < stored.marks.stored
                 }
@@ -161,7 +172,17 @@ final class ResponseCache: Sendable {
     /// Stores a response. It is in memory when this returns. `done` is called once, when it is on disk or will not be.
     func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
         front.insert(kept.stored, for: key, bytes: kept.stored.count + key.count)
-        store.write(kept.entry, under: key, done)
+        write(kept.stored, kept.entry, under: key, done)
+    }
+
+    private func write(
+        _ stored: StoredEntry, _ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?
+    ) {
+        queued.begin(stored, key)
+        store.write(entry, under: key, isAwaited: done != nil) { [queued] isDone in
+            queued.end(key)
+            done?(isDone)
+        }
     }
 
     /// Stores the variants of a URL. Without an entry only in memory: the disk stays unchanged.
@@ -170,11 +191,12 @@ final class ResponseCache: Sendable {
         _ done: (@Sendable (Bool) -> Void)? = nil
     ) {
         front.insert(variants, for: key, bytes: variants.count + key.count)
-        if let entry { store.write(entry, under: key, done) } else { done?(true) }
+        if let entry { write(variants, entry, under: key, done) } else { done?(true) }
     }
 
     func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
         removing.withLock { $0[key, default: 0] += 1 }
+        queued.forget(key)
         front.remove(key)
         store.remove(key) { [self] isDone in
             // Somebody may have read it from the disk in the meantime.
@@ -185,6 +207,7 @@ final class ResponseCache: Sendable {
     }
 
     func removeAll(_ done: @escaping @Sendable (Bool) -> Void) {
+        queued.forgetAll()
         front.removeAll()
         store.removeAll { [front] isDone in
             front.removeAll()
@@ -337,55 +360,4 @@ extension CacheAttributes {
         bytes.appendCounted(varying.joined(separator: " "))
         return bytes
     }
-}
-
-extension [UInt8] {
-    /// A text with a length prefix, so that two texts cannot be confused with two others.
-    mutating func appendCounted(_ text: String) {
-        var text = text
-        text.withUTF8 { appendCounted(UnsafeRawBufferPointer($0)) }
-    }
-
-    mutating func append(number: Int64) {
-        Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
-    }
-
-    mutating func appendCounted(_ bytes: UnsafeRawBufferPointer) {
-        Swift.withUnsafeBytes(of: UInt32(clamping: bytes.count).littleEndian) { append(contentsOf: $0) }
-        append(contentsOf: bytes)
-    }
-}
-
-struct AttributeReader {
-    private var rest: Slice<UnsafeRawBufferPointer>
-
-    init(_ bytes: Slice<UnsafeRawBufferPointer>) { rest = bytes }
-
-    var isAtEnd: Bool { rest.isEmpty }
-
-    mutating func byte() -> UInt8? { rest.popFirst() }
-
-    mutating func bytes(_ count: Int) -> Slice<UnsafeRawBufferPointer>? {
-        guard count <= rest.count else { return nil }
-        defer { rest = rest.dropFirst(count) }
-        return rest.prefix(count)
-    }
-
-    mutating func number() -> Int64? {
-        guard let bytes = bytes(8) else { return nil }
-        return Int64(bitPattern: bytes.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
-    }
-
-    mutating func text() -> String? {
-        guard let length = bytes(4) else { return nil }
-        let count = length.reversed().reduce(0) { $0 << 8 | Int($1) }
-        return bytes(count).map { String(decoding: $0, as: UTF8.self) }
-    }
-}
-
-/// What a validation or a refresh is about: one of the stored responses of a URL.
-struct VariantKey: Hashable {
-    let key: CacheKey
-    /// Identifies it among those that `Vary` tells apart.
-    var variance = CacheDigest.none
 }

@@ -217,7 +217,7 @@ public struct Limits: Sendable, Hashable {
     public var queueLength: Int?
 
     /// The maximum size of all heads of one response together, in bytes; more is `headersTooLarge`. The default is 64
-    /// KiB.
+    /// KiB. libcurl 8 itself accepts at most 300 KiB.
     public var headerBytes = 64 * 1024
 
     /// The maximum size of a body in memory after decoding, in bytes; more is `responseTooLarge`. The default is 64

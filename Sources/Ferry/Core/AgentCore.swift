@@ -76,6 +76,8 @@ final class AgentCore: TransferReceiver {
         transport.attach(self)
     }
 
+    deinit { health.end() }
+
     /// The sum of two non-negative numbers; if it overflows, there is no limit.
     private static func sum(_ one: Int, _ other: Int) -> Int {
         let (sum, isTooLarge) = one.addingReportingOverflow(other)
@@ -107,6 +109,10 @@ final class AgentCore: TransferReceiver {
 
     /// Whether the cookie jar may have cookies to send.
     var hasCookies: Bool { configuration.keepsCookies && transport.hasCookies }
+
+    /// Grows whenever a cookie of the jar is set. Which cookies a request gets is decided when it leaves the queue: a
+    /// jar that was filled since may have given it some, even if it is empty again.
+    var cookieAdditions: UInt64 { configuration.keepsCookies ? transport.cookieAdditions : 0 }
 
     /// The cache policy of a request, or the configuration's if the request uses that.
     func cachePolicy<R: Request>(of request: R) -> CachePolicy {

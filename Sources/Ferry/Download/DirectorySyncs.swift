@@ -68,7 +68,8 @@ struct DiskQueue: Sendable {
     /// How long a run that has ended waits for the disk, like the core for a write.
     private static let patience = Duration.milliseconds(100)
 
-    /// The jobs that no run waits for any more. Each blocks one of Dispatch's threads, of which there are hundreds.
+    /// The jobs that no run waits for any more. Each blocks one of Dispatch's threads, of which there are hundreds, or
+    /// keeps a directory open.
     private static let left = Atomic<Int>(0)
     static let mostLeft = 64
 
@@ -87,24 +88,44 @@ struct DiskQueue: Sendable {
         _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void
     ) async -> Value? {
         let value = OneShot<Value?>()
-        // Set by whichever comes first, the end of the job or that of the wait.
-        let isDecided = OneTime()
+        let job = Job()
         queue.async {
-            body { value.finish($0) }
-            // Its thread is free, even if another one still syncs the directory for it.
-            if !isDecided.isFirst() { Self.left.subtract(1, ordering: .relaxed) }
+            body {
+                value.finish($0)
+                job.partEnds()
+            }
+            job.partEnds()
         }
         let found = await control.wait(for: value, until: deadline, patience: Self.patience)
-        if found == nil {
-            Self.left.add(1, ordering: .relaxed)
-            if !isDecided.isFirst() { Self.left.subtract(1, ordering: .relaxed) }
-        }
+        if found == nil { job.isLeft() }
         return found
     }
 
-    private final class OneTime: Sendable {
-        private let isDone = Atomic<Bool>(false)
-        func isFirst() -> Bool { !isDone.exchange(true, ordering: .relaxed) }
+    /// It has two parts: its thread, and its result, which another thread may still be working on when this one is
+    /// free. That is the sync of a directory, and until it ends the directory stays open.
+    private final class Job: Sendable {
+        private struct State {
+            var parts = 2
+            var isLeft = false
+        }
+
+        private let state = Mutex(State())
+
+        func partEnds() {
+            let wasLeft = state.withLock { state in
+                state.parts -= 1
+                return state.parts == 0 && state.isLeft
+            }
+            if wasLeft { DiskQueue.left.subtract(1, ordering: .relaxed) }
+        }
+
+        /// Nobody waits for it any more.
+        func isLeft() {
+            state.withLock { state in
+                state.isLeft = state.parts > 0
+                if state.isLeft { DiskQueue.left.add(1, ordering: .relaxed) }
+            }
+        }
     }
 
     /// Runs `body` there, and waits for it as long as it takes.
@@ -121,9 +142,10 @@ struct DiskQueue: Sendable {
     func start(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }
 
-/// The part files of this process that are locked although their runs have ended, because the disk had not finished. A
-/// run that needs one of them waits for the lock; of any other locked part file it says that it is in use. A name stays
-/// here until its lock is released or another run has it, and after a write that hung until another run has it.
+/// The part files of this process that are locked although their runs have ended, because the disk had not finished,
+/// and those that are being opened. A run that needs one of them waits for the lock; of any other locked part file it
+/// says that it is in use. A name stays here until its lock is released or another run has it, and after a write that
+/// hung until another run or process has it.
 final class LeftParts: Sendable {
     private struct Name: Hashable {
         var directory: OpenDirectory.Identity
@@ -133,8 +155,9 @@ final class LeftParts: Sendable {
     /// For all agents of the process.
     static let shared = LeftParts()
 
-    /// With the order of the directory of the run that left it, which is its alone.
-    private let names = Mutex<[Name: UInt64]>([:])
+    /// With the orders of the directories of the runs that have left it, each of which is its run's alone. A run that
+    /// has locked a part file that was renamed since, and one that has locked the new one, may do so at the same time.
+    private let names = Mutex<[Name: Set<UInt64>]>([:])
     private static let most = 1_024
     /// The runs that wait for one of them. Each blocks a thread, as the jobs that are left behind do.
     private let waiting = Atomic<Int>(0)
@@ -148,6 +171,42 @@ final class LeftParts: Sendable {
 
     func stopsWaiting() { waiting.subtract(1, ordering: .relaxed) }
 
+    /// Whether another process has locked this file, according to /proc/locks; `false` if that does not say.
+    static func isElsewhere(_ descriptor: Int32) -> Bool {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return false }
+        // As in makedev(3).
+        let device = UInt64(status.st_dev)
+        var (major, minor) = ((device >> 8) & 0xFFF, device & 0xFF)
+        major |= (device >> 32) & ~0xFFF
+        minor |= (device >> 12) & ~0xFF
+        let place = Substring("\(hexadecimal(major)):\(hexadecimal(minor)):\(status.st_ino)")
+        let process = Substring(String(getpid()))
+        // 1: FLOCK  ADVISORY  WRITE 8755 fe:00:16220842 0 EOF
+        return locks().split(separator: "\n").contains { line in
+            let words = line.split(separator: " ")
+            return words.count > 5 && words[1] == "FLOCK" && words[5] == place && words[4] != process
+        }
+    }
+
+    private static func hexadecimal(_ number: UInt64) -> String {
+        (number < 16 ? "0" : "") + String(number, radix: 16)
+    }
+
+    private static func locks() -> String {
+        let file = open("/proc/locks", O_RDONLY | O_CLOEXEC)
+        if file < 0 { return "" }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var space = [UInt8](repeating: 0, count: 4096)
+        while bytes.count < 1 << 20 {
+            let count = read(file, &space, space.count)
+            if count <= 0 { break }
+            bytes += space.prefix(count)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     func contains(_ part: String, in directory: OpenDirectory) -> Bool {
         names.withLock { $0[Name(directory: directory.identity, part: part)] != nil }
     }
@@ -155,7 +214,7 @@ final class LeftParts: Sendable {
     func add(_ part: String, in directory: OpenDirectory) {
         names.withLock { names in
             if names.count >= Self.most { names = [:] }
-            names[Name(directory: directory.identity, part: part)] = directory.order
+            names[Name(directory: directory.identity, part: part), default: []].insert(directory.order)
         }
     }
 
@@ -167,7 +226,10 @@ final class LeftParts: Sendable {
     /// The run of this directory has released the lock. Another may have left it since.
     func released(_ part: String, in directory: OpenDirectory) {
         let name = Name(directory: directory.identity, part: part)
-        names.withLock { if $0[name] == directory.order { $0[name] = nil } }
+        names.withLock { names in
+            names[name]?.remove(directory.order)
+            if names[name]?.isEmpty ?? false { names[name] = nil }
+        }
     }
 }
 

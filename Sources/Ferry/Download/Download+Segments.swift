@@ -40,7 +40,7 @@ extension Download {
                 }
             }
         }
-        let clerk = Task { await keepAccount() }
+        let clerk = Task { await keepAccount(control, url: call.url) }
         state.withLock { $0.helpers = DownloadHelpers(work: work, clerk: clerk) }
     }
 
@@ -106,20 +106,26 @@ extension Download {
                     throw await worker.refusal(of: response, to: control, by: core)
                 }
             } catch {
-                // The segment failed, so the other workers are ended.
-                let others = state.withLock { state in
-                    if state.helperFault == nil { state.helperFault = error }
-                    return state.helperControls
-                }
-                for other in others { other.end(.cancelled) }
-                // Whatever it is doing.
-                return lead.breakOff()
+                return fail(error, lead)
             }
         }
     }
 
+    /// The file cannot become complete: ends all workers, whatever they are doing. A clerk that was dismissed meanwhile
+    /// does not know them any more.
+    private func fail(_ error: RequestError, _ lead: RunControl, asClerk: Bool = false) {
+        let helpers: [RunControl]? = state.withLock { state in
+            if asClerk && !state.hasClerk { return nil }
+            if state.helperFault == nil { state.helperFault = error }
+            return state.helperControls
+        }
+        guard let helpers else { return }
+        for helper in helpers { helper.end(.cancelled) }
+        lead.breakOff()
+    }
+
     /// Runs once a second.
-    private func keepAccount() async {
+    private func keepAccount(_ lead: RunControl, url: String) async {
         while true {
             try? await Task.sleep(for: .seconds(1))
             if Task.isCancelled { return }
@@ -127,7 +133,10 @@ extension Download {
                 // Only what was counted before the sync is on disk after it. And the clerk may have been dismissed
                 // while this waited for another job: then the metadata belong to others.
                 let (isDismissed, metadata, part) = self.state.withLock { (!$0.hasClerk, $0.metadata, $0.part) }
-                if let part, !isDismissed { part.note(metadata) }
+                guard let part, !isDismissed else { return }
+                part.note(metadata)
+                guard let fault = part.lossFault else { return }
+                self.fail(RequestError(fault, url: url, phase: .body), lead, asClerk: true)
             }
         }
     }

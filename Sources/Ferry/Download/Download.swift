@@ -225,11 +225,10 @@ final class Download: Sendable {
         }
         // A write that is stuck has the lock, too. The next run finds the metadata that was saved before.
         guard let part = state.part, !state.isStuck else { return }
-        if state.isOurs && !state.isKept || (try? part.length()) == 0 {
-            part.remove()
-        } else if state.isKept && (state.metadata.segments != nil || !state.isNoted) {
-            part.note(state.metadata)
-        }
+        let isUseless = state.isOurs && !state.isKept || (try? part.length()) == 0
+        if !isUseless, state.isKept && (state.metadata.segments != nil || !state.isNoted) { part.note(state.metadata) }
+        // After a sync that failed, only what the saved metadata of segments say is certainly on disk.
+        if isUseless || part.lossFault != nil && state.metadata.segments == nil { part.remove() }
         // The next run may start as soon as this one has ended.
         part.unlock()
     }
@@ -324,77 +323,5 @@ extension Download {
     ) -> RequestError {
         state.withLock { ($0.isKept, $0.isOurs) = (false, true) }
         return RequestError(.contentMismatch(measure), message: message, response: response)
-    }
-}
-
-extension Download {
-    /// Stops reading the sockets.
-    func pause() {
-        state.withLock { state in
-            state.isPaused = true
-            state.paused = state.pouring
-            for run in state.pouring { run.core.transport.pause(run.id) }
-        }
-    }
-
-    /// Reads the sockets again, and requests what is missing.
-    func resume() {
-        let waiting = state.withLock { state in
-            state.isPaused = false
-            for run in state.pouring { run.core.transport.resume(run.id) }
-            defer { state.waiting = [] }
-            return state.waiting
-        }
-        for goOn in waiting { goOn() }
-    }
-
-    /// Waits for the end of a pause, if there is one. Returns whether there was one; `nil` if the run was ended before
-    /// its end, or the deadline has passed.
-    func awaitResume(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
-        var hasWaited = false
-        while isPaused {
-            hasWaited = true
-            let hasResumed: Bool? = await control.wait(until: deadline) { goOn in
-                let isPaused = state.withLock { state in
-                    if state.isPaused { state.waiting.append { goOn(true) } }
-                    return state.isPaused
-                }
-                if !isPaused { goOn(true) }
-            }
-            if hasResumed == nil { return nil }
-        }
-        return hasWaited
-    }
-
-    var isPaused: Bool { state.withLock { $0.isPaused } }
-
-    /// Writes the body of a run to the part file. Under the lock, so that a pause comes after it or is seen here.
-    func pour(_ run: StreamRun, to sink: TransferSink) {
-        state.withLock { state in
-            state.pouring.append(run)
-            run.core.transport.write(run.id, to: sink)
-            if state.isPaused {
-                state.paused.append(run)
-                run.core.transport.pause(run.id)
-            }
-        }
-    }
-
-    /// The body of a run has ended. Returns whether it was paused in the meantime.
-    func hasPoured(_ run: StreamRun) -> Bool {
-        state.withLock { state in
-            state.pouring.removeAll { $0 === run }
-            let count = state.paused.count
-            state.paused.removeAll { $0 === run }
-            return state.paused.count < count
-        }
-    }
-
-    /// Whether a paused run may have failed because of the pause, so that the rest can be requested.
-    func excusesPause(_ failure: TransferFailure) -> Bool {
-        switch failure.code {
-        case .connectionReset, .incompleteBody, .http2Stream: state.withLock { $0.metadata.validator != nil }
-        default: false
-        }
     }
 }

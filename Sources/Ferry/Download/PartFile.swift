@@ -16,6 +16,8 @@ final class PartFile: Sendable {
     let metadata: String
     /// Whether the lock was released.
     private let isFree = Atomic<Bool>(false)
+    /// The errno of the first sync that failed; 0 without one.
+    private let lost = Atomic<Int32>(0)
 
     /// Opens or creates the part file. Throws, without creating anything, if it could not replace `target`. Waits for
     /// the lock if a run of this process that has ended still has it, until `hasEnded`.
@@ -48,9 +50,13 @@ final class PartFile: Sendable {
                 }
             } catch {
                 close(descriptor)
+                LeftParts.shared.released(name, in: directory)
                 throw error
             }
             close(descriptor)
+            LeftParts.shared.released(name, in: directory)
+            // Nobody needs another one, nor the lock of it.
+            if hasEnded() { throw FileFault(directory.path + "/" + name, errno: ECANCELED) }
         }
     }
 
@@ -62,10 +68,15 @@ final class PartFile: Sendable {
         var opened = stat()
         var named = stat()
         var isWaiting = false
+        var polls = 0
         defer { if isWaiting { LeftParts.shared.stopsWaiting() } }
         while true {
             let isLeft = LeftParts.shared.contains(name, in: directory)
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { break }
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 {
+                // If the disk hangs from here on, the run may end, and the next one waits for the lock.
+                LeftParts.shared.add(name, in: directory)
+                break
+            }
             // Some file systems have no locks: there the file is not protected.
             if errno == ENOLCK || errno == EOPNOTSUPP { break }
             if errno == EINTR { continue }
@@ -78,6 +89,9 @@ final class PartFile: Sendable {
             }
             // A thread that waits in the system call could get the lock after another run, when that has loaded all.
             usleep(5_000)
+            polls += 1
+            // About once a second. After a write that hung, the name outlives the lock, which may be another's by now.
+            if polls % 200 == 0 && LeftParts.isElsewhere(descriptor) { LeftParts.shared.remove(name, in: directory) }
         }
         if fstat(descriptor, &opened) != 0 { throw FileFault(path) }
         guard opened.st_mode & S_IFMT == S_IFREG else {
@@ -138,7 +152,29 @@ final class PartFile: Sendable {
     /// must never be found beside the metadata of another.
     func setLength(_ length: Int64, isDurable: Bool = false) throws(FileFault) {
         if ftruncate(descriptor, off_t(length)) != 0 { throw FileFault(partPath) }
-        if isDurable && fsync(descriptor) != 0 { throw FileFault(partPath) }
+        // There is nothing left that could be missing.
+        if length == 0 { lost.store(0, ordering: .releasing) }
+        if isDurable { try sync(fsync) }
+    }
+
+    /// The error of a sync that has failed: bytes may be missing that were written.
+    var lossFault: FileFault? {
+        let error = lost.load(ordering: .acquiring)
+        return error == 0 ? nil : FileFault(partPath, errno: error)
+    }
+
+    /// Syncs the file with this function of the system. Throws also if an earlier sync has failed: the system tells
+    /// once that it could not write bytes, and from then on takes them for written, so later syncs succeed without
+    /// them (fsync(2)).
+    private func sync(_ call: (Int32) -> Int32) throws(FileFault) {
+        var error = lost.load(ordering: .acquiring)
+        while error == 0, call(descriptor) != 0 {
+            // Interrupted by a signal: nothing was reported.
+            if errno == EINTR { continue }
+            error = errno
+            lost.store(error, ordering: .releasing)
+        }
+        if error != 0 { throw FileFault(partPath, errno: error) }
     }
 
     /// Writes the metadata and replaces an older one in one step.
@@ -158,11 +194,11 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Saves the progress of the segments, after syncing their data. If this fails, the older metadata on disk is still
-    /// valid.
+    /// Saves the progress of the segments, after syncing their data. If this fails, or a sync has failed before, the
+    /// older metadata on disk is still valid.
     func note(_ content: DownloadMetadata) {
         do throws(FileFault) {
-            if fdatasync(descriptor) != 0 { return }
+            try sync(fdatasync)
             try write(content)
         } catch {}
     }
@@ -253,7 +289,7 @@ extension PartFile {
     func place(
         as name: String, replaces: Bool, hasMetadata: Bool, unless hasEnded: () -> Bool
     ) throws(FileFault) -> String? {
-        if fsync(descriptor) != 0 { throw FileFault(partPath) }
+        try sync(fsync)
         // A run that ends stays ended, so this is decided here, once, even if nobody waited for the sync.
         if hasEnded() { return nil }
         var taken = name

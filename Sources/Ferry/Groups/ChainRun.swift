@@ -22,6 +22,9 @@ struct ChainRun {
     /// The given name and the type of the current or latest step.
     private var name: String?
     private var label: MemberLabel?
+    /// The same of the step before. That becomes the latest again after a step whose place was taken by a chain without
+    /// steps.
+    private var before: (name: String?, label: MemberLabel?) = (nil, nil)
 
     private init(_ links: ChainLinks, _ group: GroupRun) {
         machine = ChainMachine(links.links)
@@ -37,8 +40,12 @@ struct ChainRun {
         let refusal = group.refusal() ?? (Task.isCancelled ? RequestError(GroupRun.End.cancelled) : nil)
         if refusal != nil { _ = machine.interrupt() }
         defer { group.advance(to: GroupProgress(finished: machine.finished, total: machine.total)) }
+        let wasReplaced = machine.isReplaced
         switch machine.next() {
-        case .perform(let link): return link
+        case .perform(let link):
+            // Index and name are those of one step. With no other step, they remain those of the one that was replaced.
+            if wasReplaced, !machine.isReplaced, link.isStep || machine.begun > 0 { (name, label) = before }
+            return link
         case .succeed: return nil
         case .fail, .stop: throw refusal ?? RequestError(GroupRun.End.cancelled)
         }
@@ -53,8 +60,8 @@ struct ChainRun {
         case .look(let look):
             try await asked { [value] in try await look(value) }
         case .step(let name, let make):
-            self.name = name
-            label = nil
+            before = (self.name, label)
+            (self.name, label) = (name, nil)
             let step = try await asked { [value] in try await make(value) }
             label = step.label
             switch step.content {
@@ -124,6 +131,9 @@ struct ChainMachine<Link: ChainLinkKind> {
 
     /// The index of the current or latest step, from 0.
     var step: Int { behindReplaced != nil ? begun : max(begun - 1, 0) }
+
+    /// Whether the latest step is replaced by a chain of whose steps none has begun.
+    var isReplaced: Bool { behindReplaced != nil }
 
     /// The number of steps that have ended.
     var finished: Int { begun - (isStepRunning ? 1 : 0) }

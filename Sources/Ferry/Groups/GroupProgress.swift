@@ -35,14 +35,16 @@ final class ProgressReporter: Sendable {
     /// `progress` is read when the report is made.
     func report(_ progress: @escaping @Sendable () -> GroupProgress) {
         if isReporting.exchange(true, ordering: .acquiringAndReleasing) { return }
+        // Now, because on a concurrent queue the closure may be released before the report is made.
+        guard let tell = tell.withLock({ $0 }) else { return }
         queue.async {
             self.isReporting.store(false, ordering: .sequentiallyConsistent)
-            let tell = self.tell.withLock { $0 }
-            tell?(progress())
+            tell(progress())
         }
     }
 
-    /// The group has ended, and its last report was made: releases the closure, which may hold the task of the group.
+    /// The group has ended, and its last report is queued or made: releases the closure, which may hold the task of the
+    /// group.
     func forget() {
         var told: (@Sendable (GroupProgress) -> Void)?
         tell.withLock { swap(&told, &$0) }

@@ -13,8 +13,12 @@ struct HTTPCacheKey {
 
     /// The common prefix of all URLs of one user.
     private let owner: [UInt8]
+    private let prefix: [UInt8]
+    private let terms: CachePolicy.HTTPTerms
+    private let secrets: [Secret]
 
     init(_ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms, _ secrets: [Secret]) {
+        (self.prefix, self.terms, self.secrets) = (prefix, terms, secrets)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(prefix.count + 40 + secrets.count * 128)
         bytes += prefix
@@ -35,6 +39,24 @@ struct HTTPCacheKey {
     /// The key of a URL, without its fragment, which is not part of the request (RFC 9110, 4.2.5). All spellings of its
     /// origin have the same key.
     func key(_ url: String) -> CacheKey { Self.key(CanonicalOrigin.apply(to: url), of: owner) }
+
+    /// The keys of these URLs for the same user and for nobody, in all forms of the policy: what changes for one form
+    /// changes for all. `authorization` is the field of the request, which is not among the secrets in a shared cache.
+    func relatives(_ urls: [String], authorization: String?) -> Set<CacheKey> {
+        let field = authorization.map { Secret(name: "authorization", value: $0) }
+        let others = secrets.filter { $0.name != "authorization" }
+        var keys = Set(urls.map(key))
+        for (isShared, own) in [(true, others), (false, others + (field.map { [$0] } ?? []))] {
+            for data in Set([terms.sensitiveData, .none]) {
+                let form = CachePolicy.HTTPTerms(isShared: isShared, sensitiveData: data, writing: terms.writing)
+                for secrets in Set([own, others, []]) {
+                    let key = HTTPCacheKey(prefix, form, secrets)
+                    keys.formUnion(urls.map(key.key))
+                }
+            }
+        }
+        return keys
+    }
 
     /// The same for a request without secrets, in one step.
     static func publicKey(_ joined: String, isCanonical: Bool, _ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms)
@@ -75,7 +97,8 @@ final class HTTPCacheTarget: Sendable {
     /// `nil` also if it does not matter, because there is `Cache-Control`.
     let pragma: String?
     let isForeign: Bool
-    /// What was read of the request, so that it is built from the same values; `nil` without a key.
+    /// What was read of the request, a GET without a body, so that it is built from the same values; `nil` without a
+    /// key.
     let reading: RequestReading?
 
     /// A target without a key.
@@ -90,13 +113,6 @@ final class HTTPCacheTarget: Sendable {
         (cacheControl, pragma) = (directives?.cacheControl, directives?.pragma)
         reading = key == nil ? nil : found.reading
     }
-}
-
-/// The members of a request that are read to look it up in the cache.
-struct RequestReading: Sendable {
-    /// The URL without the arguments.
-    var joined: JoinedURL
-    var headers: Headers
 }
 
 extension AgentCore {
@@ -129,7 +145,9 @@ extension AgentCore {
             directives = (cacheControl, cacheControl == nil ? own["Pragma"] ?? common["Pragma"] : nil)
         }
         var key: CacheKey?
-        if isPlain && words < .conditions {
+        // In a shared cache, user and password of a URL are in no key, but a response may vary by them.
+        let hasHiddenUser = terms.isShared && found.reading.joined.credentials != nil
+        if isPlain && words < .conditions && !hasHiddenUser {
             key =
                 found.secrets.isEmpty
                 ? HTTPCacheKey.publicKey(
@@ -217,8 +235,10 @@ extension RequestBuilder {
         if isAuthorized, let digest = authorization?.digest {
             secrets.append(HTTPCacheKey.Secret(name: "", value: "\(digest.user)\0\(digest.password)"))
         }
-        return HTTPReading(
-            url: url, secrets: secrets, reading: RequestReading(joined: joined, headers: own))
+        let reading = RequestReading(
+            joined: joined, headers: own, method: method, arguments: arguments, encoding: encoding,
+            authorization: authorization)
+        return HTTPReading(url: url, secrets: secrets, reading: reading)
     }
 
     /// The fields that distinguish users. In a shared cache `Authorization` does not: RFC 9111, 3.5 has its own rule
@@ -227,50 +247,6 @@ extension RequestBuilder {
         fields.compactMap { field in
             let name = lowercased(field.name)
             return isShared && name == "authorization" ? nil : HTTPCacheKey.Secret(name: name, value: field.value)
-        }
-    }
-}
-
-/// The URLs that unsafe requests have invalidated, in order. A response that was already on its way is older than the
-/// change and is not stored (RFC 9111, 4.4). They are numbered, not timed, because the clock may be set back.
-/// Thread-safe.
-final class Invalidations: Sendable {
-    private struct State {
-        /// The number of the last invalidation, by the digest of the key, which may be long.
-        var numbers: [CacheDigest: UInt64] = [:]
-        var last: UInt64 = 0
-        /// The highest number that is no longer in the table.
-        var forgotten: UInt64 = 0
-    }
-
-    private let state = Mutex(State())
-    /// The maximum number of keys remembered at once.
-    private static let most = 4096
-
-    /// The number of the last invalidation. Read it before sending a request.
-    var mark: UInt64 { state.withLock { $0.last } }
-
-    /// The number of remembered keys.
-    var count: Int { state.withLock { $0.numbers.count } }
-
-    func note(_ key: CacheKey) {
-        let digest = key.digest
-        state.withLock { state in
-            if state.numbers.count >= Self.most {
-                let middle = state.numbers.values.sorted()[Self.most / 2]
-                state.numbers = state.numbers.filter { $0.value > middle }
-                state.forgotten = middle
-            }
-            state.last += 1
-            state.numbers[digest] = state.last
-        }
-    }
-
-    /// Whether the key was invalidated after `mark` was read; `true` also if that is no longer known.
-    func isNoted(_ key: CacheKey, since mark: UInt64) -> Bool {
-        state.withLock { state in
-            if state.last <= mark { return false }
-            return state.forgotten > mark || (state.numbers[key.digest] ?? 0) > mark
         }
     }
 }

@@ -1,4 +1,6 @@
+import FerryCache
 import FerryTransport
+import Synchronization
 
 /// Decides whether a response may be stored, and which of its fields (RFC 9111, 3).
 enum StoringRules {
@@ -124,5 +126,49 @@ enum InvalidationRules {
         }
         let text = target.text
         return text.firstIndex(of: "#").map { String(text[..<$0]) } ?? text
+    }
+}
+
+/// The URLs that unsafe requests have invalidated, in order. A response that was already on its way is older than the
+/// change and is not stored (RFC 9111, 4.4). They are numbered, not timed, because the clock may be set back.
+/// Thread-safe.
+final class Invalidations: Sendable {
+    private struct State {
+        /// The number of the last invalidation, by the digest of the key, which may be long.
+        var numbers: [CacheDigest: UInt64] = [:]
+        var last: UInt64 = 0
+        /// The highest number that is no longer in the table.
+        var forgotten: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    /// The maximum number of keys remembered at once.
+    private static let most = 4096
+
+    /// The number of the last invalidation. Read it before sending a request.
+    var mark: UInt64 { state.withLock { $0.last } }
+
+    /// The number of remembered keys.
+    var count: Int { state.withLock { $0.numbers.count } }
+
+    func note(_ key: CacheKey) {
+        let digest = key.digest
+        state.withLock { state in
+            if state.numbers.count >= Self.most {
+                let middle = state.numbers.values.sorted()[Self.most / 2]
+                state.numbers = state.numbers.filter { $0.value > middle }
+                state.forgotten = middle
+            }
+            state.last += 1
+            state.numbers[digest] = state.last
+        }
+    }
+
+    /// Whether the key was invalidated after `mark` was read; `true` also if that is no longer known.
+    func isNoted(_ key: CacheKey, since mark: UInt64) -> Bool {
+        state.withLock { state in
+            if state.last <= mark { return false }
+            return state.forgotten > mark || (state.numbers[key.digest] ?? 0) > mark
+        }
     }
 }

@@ -288,3 +288,27 @@ struct Renewal {
         equalNames(text, UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 }
+
+extension StoredVariant {
+    /// The same variant updated by a validation response (RFC 9111, 3.2).
+    func updated(by fields: [Headers.Field], _ times: Times, isShared: Bool) -> StoredVariant? {
+        var merged = ValidationRules.updated(headers, by: fields)
+        let directives = ResponseDirectives(merged)
+        if !directives.noCacheFields.isEmpty || !directives.privateFields.isEmpty {
+            // A field that must not be reused any more is removed (RFC 9111, 5.2.2.4).
+            merged = Headers(StoringRules.storedFields(merged, directives, isShared: isShared))
+        }
+        guard
+            let made = StoredVariant.result(
+                status: result.status, httpVersion: result.httpVersion, merged, body: result.body)
+        else { return nil }
+        var names = varying
+        if fields.contains(where: { equalNames($0.name, "Vary") }) {
+            names = (VaryRules.names(merged) ?? ["*"]).filter { $0 != "accept-encoding" }
+            if varying.contains("accept-encoding") { names.append("accept-encoding") }
+        }
+        return StoredVariant(
+            made, times, isHead: isHead, isDecoded: isDecoded, varying: names,
+            variance: variance, isShared: isShared)
+    }
+}

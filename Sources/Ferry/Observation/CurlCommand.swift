@@ -137,10 +137,12 @@ extension CurlCommand {
             // The text was not parsed: everything before the last `@` may be a password.
             words += ["--proxy", ShellText.quoted(redacted ? Redaction.url(proxy, isBroken: true) : proxy)]
         }
+        // The proxies of the shell's environment would make it another exchange.
+        if !redacted { words += ["--noproxy", options.proxy == nil ? "'*'" : "''"] }
         if let path = options.unixSocket { words += ["--unix-socket", ShellText.word(path)] }
         for override in options.overrides { words += ["--resolve", ShellText.quoted(override)] }
         if let file = options.authorityFile { words += ["--cacert", ShellText.word(file)] }
-        if let file = options.clientCertificate { words += ["--cert", ShellText.word(file)] }
+        if let file = options.clientCertificate { words += ["--cert", ShellText.word(Self.certificate(file))] }
         if let file = options.clientKey { words += ["--key", ShellText.word(file)] }
         if !options.pinnedKeys.isEmpty {
             words += ["--pinnedpubkey", ShellText.quoted(options.pinnedKeys.joined(separator: ";"))]
@@ -246,6 +248,11 @@ extension CurlCommand {
             made.append(byte)
         }
         return made + [0x22]
+    }
+
+    /// curl takes the text after a colon for a password, unless there is a backslash before the colon.
+    private static func certificate(_ path: String) -> [UInt8] {
+        path.utf8.flatMap { $0 == 0x3A || $0 == 0x5C ? [0x5C, $0] : [$0] }
     }
 
     /// A single dash would be standard input.

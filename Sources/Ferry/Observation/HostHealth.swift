@@ -50,7 +50,7 @@ extension NetworkAgent {
     /// The health of the host of this URL, according to the agent's recent runs.
     public func health(of url: String) -> HostHealth { core.health.health(of: url) }
 
-    /// The health of all recently used hosts, at most 1,024, by `scheme://host:port`.
+    /// The health of all recently used hosts, at most 768, by `scheme://host:port`.
     public var hostHealth: [String: HostHealth] { core.health.all }
 
     /// The changes of the health of hosts, from now on.

@@ -16,6 +16,8 @@ final class HostHealthTable: Sendable {
         var entries: [String: Entry] = [:]
         var uses: UInt64 = 0
         var listeners = Listeners<HostHealthChange>()
+        /// The agent no longer exists.
+        var isOver = false
     }
 
     /// By default three quarters of a power of two, the number that a dictionary holds before it grows.
@@ -30,7 +32,18 @@ final class HostHealthTable: Sendable {
         self.now = now
     }
 
-    deinit { state.withLock { $0.listeners.finish() } }
+    deinit { end() }
+
+    /// The agent no longer exists: all iterations end, also those to come. Somebody may keep the table, as the sequence
+    /// of its changes does.
+    func end() {
+        // Outside the lock, which an iteration that ends takes.
+        state.withLock { state in
+            state.isOver = true
+            defer { state.listeners = Listeners() }
+            return state.listeners
+        }.finish()
+    }
 
     /// The host of this URL has responded. Nearly free if that changes nothing.
     func succeeded(_ url: String) {
@@ -59,7 +72,8 @@ final class HostHealthTable: Sendable {
 
     func listen() -> AsyncStream<HostHealthChange> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1024)) { continuation in
-            let number = state.withLock { $0.listeners.add(continuation) }
+            let number: UInt64? = state.withLock { $0.isOver ? nil : $0.listeners.add(continuation) }
+            guard let number else { return continuation.finish() }
             continuation.onTermination = { [weak self] _ in
                 _ = self?.state.withLock { $0.listeners.remove(number) }
             }

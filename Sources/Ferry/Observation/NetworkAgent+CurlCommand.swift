@@ -6,7 +6,8 @@ extension NetworkAgent {
     ///     print(try agent.curlCommand(for: Export()))     // curl -H 'Authorization: ***' … 'https://h/export?key=***'
     ///
     /// By default it is redacted: user and password, the values of secret header fields, of the query and of forms, and
-    /// the body are `***`. With `redacted: false` it makes exactly the same exchange, and contains all secrets.
+    /// the body are `***`. With `redacted: false` it makes exactly the same exchange, and contains all secrets. The
+    /// proxies of the shell's environment then do not apply (`--noproxy`).
     ///
     /// The command is built like a run, from the request and the configuration, with body, proxy, TLS settings, connect
     /// and total timeouts, and the number of redirects. Nothing is sent, and no file is opened: a file in the body is
@@ -145,11 +146,12 @@ enum ShellText {
         return made + "'"
     }
 
-    /// A `printf '…'` that prints these bytes, including NUL.
+    /// A `printf '…'` that prints these bytes, including NUL. A dash at the beginning would be an option.
     static func printing(_ bytes: [UInt8]) -> String {
         var made = "printf '"
-        for byte in bytes {
+        for (index, byte) in bytes.enumerated() {
             switch byte {
+            case 0x2D where index == 0: made += "\\055"
             case 0x25: made += "%%"
             case 0x0A: made += "\\n"
             case 0x20...0x7E where byte != 0x27 && byte != 0x5C: made.unicodeScalars.append(UnicodeScalar(byte))

@@ -320,6 +320,9 @@ package struct RunSpan: Sendable {
         package var failureLabel: String? { failure.map { RequestError($0, url: url).code.label } }
     }
 
+    /// A run with endless attempts must not be recorded endlessly.
+    package static let mostAttempts = 128
+
     /// The run's own context: attempts are children of it.
     package let context: TraceContext
     /// The parent span of the run; 0 if the run starts a trace.
@@ -364,15 +367,13 @@ private final class SpanRecord: Sendable {
     /// Nanoseconds since 1970.
     let start = wallClock()
     private let recorded = Mutex<[RunSpan.Attempt]>([])
-    /// A run with endless attempts must not be recorded endlessly.
-    private static let most = 128
 
     var attempts: [RunSpan.Attempt] { recorded.withLock { $0 } }
 
     func begin(_ context: TraceContext, _ transfer: borrowing TransferRequest) {
         let attempt = RunSpan.Attempt(
             id: context.spanID, start: wallClock(), method: transfer.method, url: transfer.url)
-        recorded.withLock { if $0.count < Self.most { $0.append(attempt) } }
+        recorded.withLock { if $0.count < RunSpan.mostAttempts { $0.append(attempt) } }
     }
 
     func received(_ result: TransferResult) {

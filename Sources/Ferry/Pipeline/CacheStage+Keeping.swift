@@ -13,10 +13,10 @@ extension CacheStage {
         if let difference = plan.terms.difference(from: marks) { return .miss(CacheMiss(difference)) }
         guard let age = marks.age(at: now) else { return .miss(.expired) }
         let varying = stored.attributes.varying
-        if !varying.isEmpty,
-            variance(of: varying, in: request, isForeign: plan.isForeign) != stored.attributes.variance
-        {
-            return .miss(.varyMismatch)
+        if !varying.isEmpty {
+            // Only the transport knows which cookies of the jar it sends.
+            let isSame = variance(of: varying, in: request, isForeign: plan.isForeign) == stored.attributes.variance
+            if !isSame || core.addsCookies(to: varying) { return .miss(.varyMismatch) }
         }
         if age <= plan.terms.time {
             let outcome = CacheTrace.Outcome.hit(age: .microseconds(age), isStale: false)
@@ -94,6 +94,9 @@ extension CacheStage {
         let added = response.origin?.added ?? []
         if rules.variesByAnything || rules.varying.contains(where: { name in added.contains { equalNames($0, name) } })
         {
+            return .vary
+        }
+        if rules.varying.contains("cookie"), core.hasCookies || response.origin?.hasUnknownCredentials == true {
             return .vary
         }
         if !plan.hasSensitiveData && (response.origin?.hasUnknownCredentials == true || core.hasCookies) {

@@ -53,17 +53,27 @@ struct CacheStage: Sendable {
         return stage
     }
 
-    /// The stage of a request.
+    /// The stage of a request, and what was read for its key; `nil` if the stage itself has that.
     static func of<R: Request>(
         _ request: R, _ mode: CacheMode, at servers: Servers, by core: AgentCore
-    ) throws(RequestError) -> CacheStage {
+    ) throws(RequestError) -> (stage: CacheStage, reading: RequestReading?) {
         let policy = core.cachePolicy(of: request)
         if let terms = policy.http, let cache = core.cache {
             let target = try core.httpTarget(of: request, terms, at: servers, in: cache)
-            return CacheStage(HTTPCachePlan(terms, mode, target), url: target.url, by: core)
+            return (CacheStage(HTTPCachePlan(terms, mode, target), url: target.url, by: core), nil)
         }
         let target = try core.builder.cacheTarget(request, at: servers)
-        return CacheStage(CachePlan(policy, target, in: core.cache), mode, url: target.url, by: core)
+        let stage = CacheStage(CachePlan(policy, target, in: core.cache), mode, url: target.url, by: core)
+        return (stage, target.reading)
+    }
+
+    /// The request with the values that its key was made of, whatever the application has changed since.
+    func snapshot<R: Request>(
+        of request: R, after reading: RequestReading?, at servers: Servers
+    ) -> Result<RequestSnapshot, RequestError> {
+        Result { () throws(RequestError) in
+            try core.builder.snapshot(of: request, at: servers, after: http?.target.reading ?? reading)
+        }
     }
 
     /// Whether a request uses the cache or shares a transfer.
@@ -173,7 +183,7 @@ struct CacheStage: Sendable {
         if plan != nil { core.cache?.counters.missed(miss) }
         if !mode.asksNetwork { return .refused(.notCached(miss, url: call.url)) }
         // The user may log out while the transfer is active.
-        let hadCookies = plan != nil && core.hasCookies
+        let (hadCookies, cookieAdditions) = (plan != nil && core.hasCookies, core.cookieAdditions)
         let fetched = await fetch(call, control)
         let standIn = past.flatMap { $0.time <= mode.staleIfError && fetched.isServersFault ? $0 : nil }
         if !fetched.isArrival || standIn != nil { lease = nil }
@@ -182,17 +192,13 @@ struct CacheStage: Sendable {
             return past.answer.after(fetched)
         }
         if plan == nil { return fetched }
-        return fetched.traced(miss, url: call.url, hasUnknownCredentials: hadCookies, call.watch)
+        let hasUnknownCredentials = hadCookies || core.cookieAdditions != cookieAdditions
+        return fetched.traced(miss, url: call.url, hasUnknownCredentials: hasUnknownCredentials, call.watch)
     }
 
     private func fetch(_ call: Call, _ control: RunControl) async -> Answer {
         var call = call
         if let http { call.http = http.mode == mode ? http : HTTPCachePlan(http.terms, mode, http.target) }
-        if call.snapshot == nil {
-            call.snapshot = Result { () throws(RequestError) in
-                try core.builder.snapshot(of: call.request, at: call.servers)
-            }
-        }
         return await SharingStage(core: core).answer(call, control)
     }
 

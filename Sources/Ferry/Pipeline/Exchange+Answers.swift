@@ -16,6 +16,12 @@ extension Exchange {
         if !isFromCache { call.watch?.received(validation ?? result) }
         do throws(RequestError) {
             if result.succeeded {
+                if isTargetServing, Self.endsTarget(result.status) {
+                    // Its URL was valid for a limited time: the first server gives another one.
+                    isTargetServing = false
+                    leave(result)
+                    return .again
+                }
                 if let next = try redirected(by: result) { return next }
                 if let next = try await refused(by: result) { return next }
             }
@@ -25,8 +31,13 @@ extension Exchange {
                 let head = Response(result, url: url, origin: origin(isFromCache: isFromCache))
                 switch try await carrier.take(head, of: control, by: core) {
                 case .left: break
-                case .ended(let ended): last = ended
+                case .ended(let ended):
+                    // Whatever server has refused a token before, this one has sent the file.
+                    (last, refusal) = (ended, nil)
+                    noteTarget(result)
                 case .again:
+                    refusal = nil
+                    noteTarget(result)
                     leave(result)
                     // Signatures and tokens may have expired since, so adapters run again.
                     return .again
@@ -36,6 +47,28 @@ extension Exchange {
         } catch {
             leave(result)
             return .deliver(.refused(error))
+        }
+    }
+
+    /// Whether a target says with this status that it does not serve its URL any more: some servers answer 400 to a URL
+    /// that has expired. It is no refusal of the URL if it is about the time, the range or the load.
+    private static func endsTarget(_ status: Int) -> Bool {
+        (400..<500).contains(status) && ![407, 408, 416, 425, 429].contains(status)
+    }
+
+    private mutating func noteTarget(_ result: TransferResult) {
+        guard carrier?.beginsAtOrigin ?? false, !hasSentUnsafe else { return }
+        isTargetServing = !redirects.isAtStart && result.status < 300
+    }
+
+    /// The answer of an interceptor, in place of a response from the network.
+    mutating func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
+        isIntercepted = true
+        do throws(TransferFailure) {
+            let result = try TransferResult(id: 1, head: answer.head(), body: Array(answer.body))
+            return .arrived(result, origin(isFromCache: answer.isFromCache))
+        } catch {
+            throw RequestError(error, url: url).ofApplication
         }
     }
 
@@ -92,6 +125,7 @@ extension Exchange {
     private mutating func redirected(by result: TransferResult) throws(RequestError) -> Next? {
         guard (300..<400).contains(result.status) else { return nil }
         let asked = try asked()
+        let isFirst = redirects.isAtStart
         let action = redirects.answered(
             status: result.status, locations: RedirectMachine.locations(of: result),
             to: RedirectMachine.Asked(
@@ -105,10 +139,16 @@ extension Exchange {
         case .follow(let next):
             // An interceptor's redirect was not sent anywhere.
             if !isIntercepted { earlier.addRedirect() }
+            if let token, let session = core.tokens, !isIntercepted,
+                !session.isRefused(Response(result, url: url, origin: origin()))
+            {
+                noteAccepted(token, by: result, in: session)
+            }
             leave(result)
             core.log?.redirected(call.info, to: next.url, status: result.status)
             leg = asked.following(next, without: next.dropsSecrets ? added : [])
-            if next.dropsSecrets { (credential, token) = (nil, nil) }
+            if isFirst { firstCredentials = credentials }
+            if next.dropsSecrets { (credentials, token) = ([], nil) }
             return .goOn
         }
     }
@@ -118,11 +158,7 @@ extension Exchange {
         guard let token, let session = core.tokens else { return nil }
         let head = Response(result, url: url, origin: origin())
         guard session.isRefused(head) else {
-            if (200..<300).contains(result.status), !isIntercepted {
-                session.accepted(generation: token, after: refusal?.refresh)
-                // A later refusal is a new case: the token was accepted, and has expired since.
-                refusal = nil
-            }
+            noteAccepted(token, by: result, in: session)
             return nil
         }
         let asked = try asked()
@@ -137,7 +173,7 @@ extension Exchange {
             return nil
         }
         leave(result)
-        if redirects.history.isEmpty { return .again }
+        if redirects.isAtStart { return .again }
         leg = try await withToken(asked)
         // The new token is meant for the first server, too.
         added += leg?.headers.filter { !asked.headers.contains($0) } ?? []
@@ -146,6 +182,16 @@ extension Exchange {
             (hasAlteredBody, adaptedFiles) = (true, nil)
         }
         return .goOn
+    }
+
+    /// A response that is no refusal shows that the token was accepted, also if it is a redirect or an error of the
+    /// request. What an overloaded server says may come from before it has looked at the token.
+    private mutating func noteAccepted(_ token: UInt64, by result: TransferResult, in session: any TokenSession) {
+        guard (200..<500).contains(result.status), ![401, 407, 408, 429].contains(result.status), !isIntercepted
+        else { return }
+        session.accepted(generation: token, after: refusal?.refresh)
+        // A later refusal is a new case: the token was accepted, and has expired since.
+        refusal = nil
     }
 
     /// Refuses another body, because nobody would read what the application writes.
@@ -161,6 +207,8 @@ extension Exchange {
         let outcome: FailedAttempt.Outcome
         if let failure = result.failure {
             outcome = .fault(RequestError(failure, of: result, url: url))
+            // It may be gone.
+            if result.status == 0 { isTargetServing = false }
         } else if result.status >= 400 {
             outcome = .answer(status: result.status, headers: Headers(result))
         } else {
@@ -194,6 +242,8 @@ extension Exchange {
 
     /// The request after the adapters.
     mutating func prepared() async throws(RequestError) -> OutgoingRequest {
+        // That of the last attempt, which may have gone to another server.
+        token = nil
         let bare = try call.read().outgoing
         var outgoing = bare
         let info = call.info
@@ -203,6 +253,8 @@ extension Exchange {
                 try await adapter.adapt(&adapted, of: info)
                 return adapted
             }
+            // Before the next one, which may sign the fields.
+            if outgoing.url != bare.url { outgoing.headers = fields(of: outgoing, movedFrom: bare) }
         }
         // Decided by its current URL, because an adapter may have sent it to another server.
         if call.usesAuthenticator, call.takesToken(to: try core.builder.checked(outgoing.url)) {
@@ -217,9 +269,31 @@ extension Exchange {
         return outgoing
     }
 
+    /// The fields without the secrets of the configuration, if adapters have sent the request to a server that must not
+    /// have them. What they or the request have set to another value stays.
+    private func fields(of outgoing: OutgoingRequest, movedFrom bare: OutgoingRequest) -> Headers {
+        var secrets = core.builder.headers.secretFields
+        secrets += call.servers.credentials.map { Headers.Field(name: "Authorization", value: $0) }
+        if secrets.isEmpty { return outgoing.headers }
+        let origin = HostKey(url: (try? core.builder.checked(outgoing.url)) ?? outgoing.url)
+        let own = call.servers.allOwnOrigins(of: call.request)
+        if own.isEmpty || origin == HostKey(url: bare.url) || own.contains(where: { $0 == origin }) {
+            return outgoing.headers
+        }
+        return Headers(
+            outgoing.headers.filter { field in
+                !secrets.contains { $0.value == field.value && equalNames($0.name, field.name) }
+            })
+    }
+
     /// Adds the current token, if the agent has an authenticator.
     mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
         guard let session = core.tokens, !control.isRefresh else { return outgoing }
+        if !refreshesToken {
+            let current = session.withCurrentToken(outgoing)
+            token = current.map { _ in session.generation }
+            return current ?? outgoing
+        }
         let prepared = try await session.prepared(outgoing, for: control, until: deadline)
         token = prepared.generation
         hasUnknownCredentials = true
@@ -240,108 +314,4 @@ extension OutgoingRequest {
             headers: Headers(headers.filter { !next.drops($0.name) && !added.contains($0) }),
             body: next.dropsBody ? nil : body)
     }
-}
-
-extension Exchange {
-    /// A credential, and where it may be sent.
-    struct Granted: Sendable {
-        var credential: Credential
-        var schemes: CredentialSchemes
-        /// The proxy that the credential is for, `host:port`; `nil` for a server.
-        var proxy: String?
-    }
-
-    /// Handles a challenge (RFC 9110, 11.4). The provider is asked once for the server and once for the proxy; after a
-    /// redirect each may be a different one.
-    mutating func challenged(by result: TransferResult) async throws(RequestError) -> Next? {
-        guard let provider = core.configuration.credentialProvider, let challenger = Self.challenger(of: result) else {
-            return nil
-        }
-        let isAnswered = challenger == .server ? credential != nil : proxyCredential != nil
-        let asked = try asked()
-        // libcurl answers challenges, and carries no exchange in full duplex: its caller gets the refusal.
-        if case .pulled(let body) = asked.body?.content, body is WriterBody { return nil }
-        guard !isAnswered, asked.body?.isReplayable ?? true, let place = try place(of: challenger, for: asked.url)
-        else {
-            return nil
-        }
-        let challenge = CredentialChallenge(
-            challenger: challenger, host: place.host, port: place.port,
-            fields: Headers(result).values(of: challenger.field))
-        // Nothing else is known about a refused tunnel: libcurl finds out which schemes are offered.
-        let schemes = challenger == .proxy && challenge.offers.isEmpty ? .all : challenge.schemes
-        if schemes.isEmpty { return nil }
-        let info = call.info
-        if result.succeeded { carrier?.waits(after: Response(result, url: url, origin: origin())) }
-        guard let found = try await ask({ try await provider.credential(for: challenge, of: info) }) else {
-            carrier?.keepsResponse()
-            return nil
-        }
-        guard found.isUsable else { throw .unusableCredential(url: url) }
-        leave(result)
-        hasUnknownCredentials = true
-        switch challenger {
-        case .server: credential = Granted(credential: found, schemes: schemes)
-        case .proxy:
-            proxyCredential = Granted(credential: found, schemes: schemes, proxy: "\(place.host):\(place.port)")
-        }
-        leg = asked
-        return .again
-    }
-
-    /// Whether the server or the proxy requests credentials with this response or failure.
-    static func challenger(of result: TransferResult) -> CredentialChallenge.Challenger? {
-        // A 407 without a failure comes from the server itself, because that of a proxy is always a failure.
-        guard let failure = result.failure else { return result.status == 401 ? .server : nil }
-        return failure.code == .proxy && failure.detail == .proxyAuthRequired ? .proxy : nil
-    }
-
-    private func place(
-        of challenger: CredentialChallenge.Challenger, for url: String
-    ) throws(RequestError) -> (host: String, port: Int)? {
-        if challenger == .proxy {
-            return try call.proxy.route(for: url).map { ($0.host, Int($0.port)) }
-        }
-        return (try? URLParts(url)).map { ($0.host, Int($0.port)) }
-    }
-
-    /// The request of the next transfer, without the field that a provider's credential replaces. That field was not
-    /// accepted, and would take precedence even if adapters ran again.
-    func authorized(_ leg: OutgoingRequest) -> OutgoingRequest {
-        if credential == nil || call.digest != nil || leg.headers["Authorization"] == nil { return leg }
-        var leg = leg
-        leg.headers["Authorization"] = nil
-        return leg
-    }
-
-    /// Adds the granted credentials, for the server and for the proxy.
-    mutating func authorize(_ transfer: inout TransferRequest) {
-        if let credential {
-            transfer.credentials = TransferCredentials(
-                user: credential.credential.user, password: credential.credential.password,
-                schemes: .init(rawValue: credential.schemes.rawValue))
-        }
-        // After a redirect the transfer may use another proxy, which has to challenge first.
-        if transfer.proxy?.kind != .http || transfer.proxy?.address != proxyCredential?.proxy { proxyCredential = nil }
-        guard let proxyCredential else { return }
-        transfer.proxy?.user = proxyCredential.credential.user
-        transfer.proxy?.password = proxyCredential.credential.password
-        transfer.proxy?.schemes = .init(rawValue: proxyCredential.schemes.rawValue)
-    }
-
-    /// The answer of an interceptor, in place of a response from the network.
-    mutating func intercepted(_ answer: InterceptedResponse) throws(RequestError) -> Answer {
-        isIntercepted = true
-        do throws(TransferFailure) {
-            let result = try TransferResult(id: 1, head: answer.head(), body: Array(answer.body))
-            return .arrived(result, origin(isFromCache: answer.isFromCache))
-        } catch {
-            throw RequestError(error, url: url).ofApplication
-        }
-    }
-}
-
-extension CredentialChallenge.Challenger {
-    /// The header field of its challenges.
-    fileprivate var field: String { self == .server ? "WWW-Authenticate" : "Proxy-Authenticate" }
 }

@@ -18,11 +18,15 @@ struct Exchange {
     var retries: RetryMachine
     /// The request that was sent last, or that follows a redirect; `nil` if adapters have to run again.
     var leg: OutgoingRequest?
-    /// The credentials for challenges of the server and of the proxy.
-    var credential: Granted?
+    /// The credentials for challenges of servers, each for one origin: adapters may choose another for each attempt.
+    var credentials: [Granted] = []
     var proxyCredential: Granted?
+    /// Those of the servers before the first redirect.
+    var firstCredentials: [Granted] = []
     /// The generation of the token in the request; `nil` without one.
     var token: UInt64?
+    /// Whether a missing or expired token is replaced before the request is sent.
+    var refreshesToken = true
     /// What followed when the token was refused; `nil` if it was not, or was accepted since.
     var refusal: TokenRefusal?
     /// The fields that adapters and the authenticator have added. They are meant for the first server only.
@@ -60,9 +64,12 @@ struct Exchange {
     private var secrets: [(hop: Int, secret: HTTPCacheKey.Secret)] = []
     /// The jar had cookies when a transfer of this run was sent. The target of a redirect may be meant for their owner,
     /// even if the jar was emptied in the meantime.
-    private var hadCookies = false
-    /// An unsafe request was sent: the run cannot be repeated to fetch the target of its redirect again.
-    private var hasSentUnsafe = false
+    var hadCookies = false
+    /// An unsafe request was sent: it cannot be repeated to fetch the target of its redirect again.
+    private(set) var hasSentUnsafe = false
+    /// The target of the redirect has sent a part of the body, and is asked for the next one, too: another target may
+    /// have another version, and the URL of the request may be valid once only.
+    var isTargetServing = false
     /// The server's response to the last transfer was not good enough, so the same stored response is not either.
     var isRetry = false
     var url: String
@@ -88,7 +95,7 @@ struct Exchange {
         url = call.url
         ownFiles = (try? call.snapshot?.get())?.files
         files = ownFiles
-        credential = call.digest.map { Granted(credential: $0, schemes: .digest) }
+        credentials = call.digest.map { [Granted(credential: $0, schemes: .digest)] } ?? []
         let elapsed: Duration =
             if case .result(let result) = first { .microseconds(result.metrics.total) } else { .zero }
         if case .unsent = first { hasPaid = false } else { hasPaid = true }
@@ -112,8 +119,7 @@ struct Exchange {
                 // A redirect is followed, like that of any stored response.
                 if (300..<400).contains(standIn.result.status) { continue }
                 return answer
-            // The request of a redirect is sent as it is, because the adapters changed it for the first server.
-            case .again: if redirects.history.isEmpty { leg = nil }
+            case .again: prepareAgain()
             case .goOn: break
             }
             (isIntercepted, trace, validation, standIn) = (false, nil, nil, nil)
@@ -207,29 +213,42 @@ struct Exchange {
 
     // MARK: Sending
 
+    /// Adapters and the authenticator run again for the next request. That of a redirect is sent as it is, because they
+    /// changed it for the first server; unless the carrier begins there, and the target no longer serves it.
+    private mutating func prepareAgain() {
+        if !redirects.isAtStart {
+            guard carrier?.beginsAtOrigin ?? false, !hasSentUnsafe, !isTargetServing else { return }
+            redirects.beginAgain()
+            (url, credentials, token) = (call.url, firstCredentials, nil)
+        }
+        leg = nil
+    }
+
     private mutating func send() async throws(RequestError) -> Answer {
         // What was prepared before a pause may be out of date after it.
         while try await carrier?.awaitTurn(control, until: deadline, url) ?? false || leg == nil {
-            if redirects.history.isEmpty || leg == nil { leg = try await prepared() }
+            prepareAgain()
+            if leg == nil { leg = try await prepared() }
         }
         guard let leg = leg.map(authorized) else { preconditionFailure("nothing was prepared") }
         // Without user and password, because it is shown from here on and becomes the response's URL.
         url = try core.builder.checked(leg.url)
-        if call.http != nil, InvalidationRules.isUnsafe(leg.method.rawValue) { hasSentUnsafe = true }
+        if InvalidationRules.isUnsafe(leg.method.rawValue) { hasSentUnsafe = true }
         for interceptor in core.configuration.interceptors {
             let info = call.info
             let answer = try await ask { try await interceptor.intercept(leg, of: info) }
             if let answer { return try intercepted(answer) }
         }
         try await openFiles(of: leg)
-        if try await carrier?.awaitTurn(control, until: deadline, url) ?? false, redirects.history.isEmpty {
-            self.leg = nil
-            return try await send()
+        if try await carrier?.awaitTurn(control, until: deadline, url) ?? false {
+            prepareAgain()
+            if self.leg == nil { return try await send() }
         }
         var built = try call.build(leg, hasOwnBody: !hasAlteredBody, reading: files, by: core.builder)
         built.meter = call.meter
         authorize(&built.transfer)
         // One response of this run may fill the jar, and the next may empty it.
+        let cookieAdditions = core.cookieAdditions
         if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
         var stage = cacheStage(for: built)
         if carrier == nil, stage != nil, let answer = try await look(&stage, &built) { return answer }
@@ -249,6 +268,7 @@ struct Exchange {
             return answer
         }
         let answer = await control.carry(built, by: core)
+        if core.cookieAdditions != cookieAdditions { (hasUnknownCredentials, hadCookies) = (true, true) }
         guard stage != nil else { return answer }
         return await take(answer, &stage)
     }
@@ -262,7 +282,7 @@ struct Exchange {
     // MARK: The HTTP cache (RFC 9111)
 
     /// `nil` if the request does not use it.
-    private mutating func cacheStage(for built: borrowing BuiltRequest) -> HTTPCacheStage? {
+    mutating func cacheStage(for built: borrowing BuiltRequest) -> HTTPCacheStage? {
         guard let plan = call.http, let cache = core.cache else { return nil }
         // A streamed response is neither stored nor reused.
         if carrier != nil && !InvalidationRules.isUnsafe(built.transfer.method) { return nil }
@@ -328,7 +348,9 @@ struct Exchange {
         do throws(RequestError) {
             let outgoing = try call.read().outgoing
             (leg, url) = (outgoing, try core.builder.checked(outgoing.url))
-            if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
+            if core.hasCookies || core.cookieAdditions != validation.cookieAdditions {
+                (hasUnknownCredentials, hadCookies) = (true, true)
+            }
             stage = cacheStage(for: try call.build(outgoing, hasOwnBody: true, reading: files, by: core.builder))
         } catch { return .refused(error) }
         stage?.take(over: validation)

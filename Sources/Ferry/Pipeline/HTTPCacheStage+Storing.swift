@@ -37,7 +37,7 @@ extension HTTPCacheStage {
             cache.counters.refused(refusal)
             if lease != nil { cache.unshared.note(key) }
             status.detail = refusal.rawValue
-            if makesOutdated(result.status) {
+            if makesOutdated(result.status) && !(refusal == .invalidated && staysStale) {
                 removeSelected(now)
             }
             return .deliver(result, trace(status), validation: nil)
@@ -67,7 +67,7 @@ extension HTTPCacheStage {
         } else if isAnswerableMethod && cache.isInvalidated(key, since: invalidationMark) {
             cache.counters.refused(.invalidated)
             status.detail = CacheRefusal.invalidated.rawValue
-            if makesOutdated(result.status) { removeSelected(now) }
+            if makesOutdated(result.status) && !staysStale { removeSelected(now) }
         }
         return .deliver(result, trace(status), validation: nil)
     }
@@ -99,7 +99,7 @@ extension HTTPCacheStage {
     private func refusal(
         of result: TransferResult, _ response: Headers, _ directives: ResponseDirectives, _ lifetime: Freshness.Lifetime
     ) -> CacheRefusal? {
-        if isUnknown || core.hasCookies && plan.terms.sensitiveData == .none { return .unknownCredentials }
+        if isOwnerUnknown { return .unknownCredentials }
         let exchange = StoringRules.Exchange(
             method: sent.method, url: sent.url, request: sent.fields, status: result.status, response: response,
             isAuthorized: sent.fields.contains("Authorization"), isShared: plan.terms.isShared)
@@ -127,6 +127,14 @@ extension HTTPCacheStage {
         isAnswerableMethod && status < 500 && ![206, 304, 401, 407, 408, 412, 416, 429].contains(status)
     }
 
+    /// Whether the stored response was stale when this run asked, and only others have removed something since, perhaps
+    /// another entry. Then it stays: it is validated before it is used. If each process removed it and told the others,
+    /// one removal would empty the storage.
+    private var staysStale: Bool {
+        forward == .stale && plan.mode.way == .cacheElseNetwork
+            && !cache.hasInvalidated(key, since: invalidationMark)
+    }
+
     private func removeSelected(_ now: CacheTime) {
         guard let stored, !stored.all.isEmpty else { return }
         cache.changing.withLock { _ in
@@ -146,12 +154,14 @@ extension HTTPCacheStage {
         var new = own
         if cache.recentStores.hasNewer(under: key, than: mark, isHead: isHead, serves) { return nil }
         let newer = old.filter { isNewer($0, now) }
-        for one in newer where serves(one.varying, one.variance) {
-            // A response to HEAD serves no GET, but it tells whether this one is out of date (RFC 9111, 4.3.5).
-            if isHead || !one.isHead { return nil }
-            guard (200..<300).contains(one.result.status), new.result.status == 200 else { continue }
-            let updated = new.updated(by: Array(one.headers), one.times, isShared: plan.terms.isShared)
-            guard ValidationRules.isSame(new.headers, asHead: one.headers), let updated else { return nil }
+        let serving = newer.filter { serves($0.varying, $0.variance) }
+        if serving.contains(where: { isHead || !$0.isHead }) { return nil }
+        // A response to HEAD serves no GET, but the last one tells whether this one is out of date (RFC 9111, 4.3.5).
+        let head = serving.filter { (200..<300).contains($0.result.status) }.max { $0.times.request < $1.times.request }
+        if let head {
+            guard new.result.status == 200, ValidationRules.isSame(new.headers, asHead: head.headers),
+                let updated = updated(new, by: Array(head.headers), head.times)
+            else { return nil }
             new = updated
         }
         let earlier = old.filter { one in
@@ -159,6 +169,20 @@ extension HTTPCacheStage {
             return !isReplaced && !newer.contains { $0 === one }
         }
         return newer + [new] + earlier
+    }
+
+    /// A response to GET, updated by a response to HEAD (RFC 9111, 4.3.5). Its body is still as old as its own request,
+    /// and a response to a later GET is newer.
+    private func updated(
+        _ variant: StoredVariant, by fields: [Headers.Field], _ times: StoredVariant.Times
+    ) -> StoredVariant? {
+        let times = StoredVariant.Times(
+            request: variant.times.request, response: times.response, initialAge: times.initialAge)
+        guard let made = variant.updated(by: fields, times, isShared: plan.terms.isShared) else { return nil }
+        if made.varying == variant.varying { return made }
+        return StoredVariant(
+            made.result, times, isHead: false, isDecoded: made.isDecoded, varying: made.varying,
+            variance: variance(made.varying), isShared: plan.terms.isShared)
     }
 
     /// Whether this is the response to a later request. One from the future arrived before the clock was set back.
@@ -257,11 +281,11 @@ extension HTTPCacheStage {
         // The server may have sent it before the change that invalidated the stored response.
         let isInvalidated = cache.isInvalidated(key, since: invalidationMark)
         let isStorable =
-            !new.directives.noStore && !isUnknown && !directives.noStore && !isInvalidated
+            !new.directives.noStore && !isOwnerUnknown && !directives.noStore
             && !isTakenBack(new.directives, from: old.directives) && VaryRules.names(new.headers) != nil
             && !core.addsCookies(to: new.varying)
-        if isStorable && isForOneUser(new.directives) {
-            // The stored response stays as it is.
+        if isStorable && (isInvalidated || isForOneUser(new.directives)) {
+            // The stored response stays as it is, unless it was removed.
         } else if isStorable {
             let replaced = which.map { stored.all[$0] }
             let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
@@ -311,7 +335,7 @@ extension HTTPCacheStage {
 
     /// Updates the stored response to GET from a response to HEAD (RFC 9111, 4.3.5).
     private mutating func updateByHead(_ result: TransferResult, _ response: Headers, _ now: CacheTime) {
-        guard (200..<300).contains(result.status), !isUnknown else { return }
+        guard (200..<300).contains(result.status), !isOwnerUnknown else { return }
         cache.changing.withLock { _ in
             var changed = currentVariants ?? []
             guard
@@ -320,6 +344,12 @@ extension HTTPCacheStage {
                 })
             else { return }
             if isNewer(changed[index], now) { return }
+            // A response to a later HEAD has updated it already.
+            if cache.recentStores.hasNewer(under: key, than: mark, isHead: true, serves)
+                || changed.contains(where: { $0.isHead && serves($0.varying, $0.variance) && isNewer($0, now) })
+            {
+                return
+            }
             let directives = ResponseDirectives(response)
             if ValidationRules.isSame(changed[index].headers, asHead: response), changed[index].result.status == 200,
                 !directives.noStore, VaryRules.names(response) != nil
@@ -328,7 +358,7 @@ extension HTTPCacheStage {
                 addDate(to: &fields, now)
                 let age = Freshness.initialAge(response, requestTime: requestTime, responseTime: now)
                 let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
-                guard let new = changed[index].updated(by: fields, times, isShared: plan.terms.isShared) else { return }
+                guard let new = updated(changed[index], by: fields, times) else { return }
                 changed[index] = new
             } else {
                 changed.remove(at: index)
@@ -341,22 +371,6 @@ extension HTTPCacheStage {
             stored = made  // The next change begins with it, also without memory.
         }
     }
-
-    // MARK: Invalidation
-
-    /// Invalidates (RFC 9111, 4.4) for the user of the request, and for requests without credentials.
-    private func invalidate(_ result: TransferResult, _ response: Headers) {
-        let urls = InvalidationRules.invalidated(
-            method: sent.method, url: sent.url, status: result.status, response)
-        if urls.isEmpty { return }
-        let nobody = HTTPCacheKey(cache.httpPrefix, plan.terms, [])
-        for url in urls {
-            for key in Set([sent.key.key(url), nobody.key(url)]) { cache.invalidate(key) }
-        }
-    }
-
-    /// The same, for a response with a streamed body.
-    func invalidate(by result: TransferResult) { invalidate(result, Headers(result)) }
 }
 
 extension StoredVariant {
@@ -366,27 +380,5 @@ extension StoredVariant {
         return StoredVariant(
             result, times, isHead: isHead, isDecoded: isDecoded, varying: varying, variance: variance(varying),
             isShared: isShared)
-    }
-
-    /// The same variant updated by a validation response (RFC 9111, 3.2).
-    func updated(by fields: [Headers.Field], _ times: Times, isShared: Bool) -> StoredVariant? {
-        var merged = ValidationRules.updated(headers, by: fields)
-        let directives = ResponseDirectives(merged)
-        if !directives.noCacheFields.isEmpty || !directives.privateFields.isEmpty {
-            // A field that must not be reused any more is removed (RFC 9111, 5.2.2.4).
-            merged = Headers(StoringRules.storedFields(merged, directives, isShared: isShared))
-        }
-        guard
-            let made = StoredVariant.result(
-                status: result.status, httpVersion: result.httpVersion, merged, body: result.body)
-        else { return nil }
-        var names = varying
-        if fields.contains(where: { equalNames($0.name, "Vary") }) {
-            names = (VaryRules.names(merged) ?? ["*"]).filter { $0 != "accept-encoding" }
-            if varying.contains("accept-encoding") { names.append("accept-encoding") }
-        }
-        return StoredVariant(
-            made, times, isHead: isHead, isDecoded: isDecoded, varying: names,
-            variance: variance, isShared: isShared)
     }
 }

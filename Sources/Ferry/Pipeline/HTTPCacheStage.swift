@@ -59,8 +59,10 @@ struct HTTPCacheStage: Sendable {
     let request: any Request
     let key: CacheKey
     let directives: RequestCacheControl
-    /// The owner of the response is unknown, or it depends on a body: nothing is stored or reused.
+    /// Whether the owner of the response is unknown before it is sent: nothing is stored or reused.
     let isUnknown: Bool
+    /// `AgentCore.cookieAdditions` before the request was sent.
+    private let cookieAdditions: UInt64
     var stored: StoredVariants?
     /// `ResponseCache.removals(of:)` before this run looked.
     private(set) var removals: UInt64 = 0
@@ -87,10 +89,16 @@ struct HTTPCacheStage: Sendable {
         (self.core, self.cache, self.plan, self.sent, self.request) = (core, cache, plan, sent, request)
         key = sent.key.key(sent.url)
         directives = RequestCacheControl(sent.fields)
+        cookieAdditions = core.cookieAdditions
         isUnknown = (sent.hadCookies || core.hasCookies) && plan.terms.sensitiveData == .none
     }
 
     var isHead: Bool { sent.method == "HEAD" }
+    /// Whether the owner of the response that has arrived is unknown.
+    var isOwnerUnknown: Bool {
+        if isUnknown { return true }
+        return plan.terms.sensitiveData == .none && (core.hasCookies || core.cookieAdditions != cookieAdditions)
+    }
     private var isAnswerable: Bool { sent.method == "GET" || isHead }
 
     /// The request's values of the fields in `Vary`.
@@ -321,69 +329,18 @@ struct HTTPCacheStage: Sendable {
             mode: .revalidate, by: core)
     }
 
-    // MARK: Hits for plain requests
+    // MARK: Invalidation
 
-    /// A fresh response from memory for a request that nothing changes before it is sent. `nil` if more is needed to
-    /// decide.
-    static func recall<R: Request>(
-        _ request: R, _ plan: HTTPCachePlan, by core: AgentCore
-    ) -> Answer? {
-        let target = plan.target
-        guard plan.mode.way == .cacheElseNetwork || plan.mode.way == .cacheOnly, let cache = core.cache,
-            let key = target.key, !target.hasDirectives, plan.terms.sensitiveData != .none || !core.hasCookies,
-            let stored = cache.recallEntry(key)?.variants
-        else { return nil }
-        let now = cache.clock()
-        guard let answer = hit(on: stored, of: request, target, now: now, by: core) else { return nil }
-        cache.counters.hit(fromMemory: true, isStale: false)
-        cache.used(stored, under: key, now: now)
-        return answer
+    /// Invalidates (RFC 9111, 4.4) for the user of the request, and for requests without credentials.
+    func invalidate(_ result: TransferResult, _ response: Headers) {
+        let urls = InvalidationRules.invalidated(
+            method: sent.method, url: sent.url, status: result.status, response)
+        if urls.isEmpty { return }
+        for key in sent.key.relatives(urls, authorization: sent.fields["Authorization"]) { cache.invalidate(key) }
     }
 
-    /// The first of the two responses of a run that receives the stored response and then that of the network. `nil` if
-    /// none is fresh.
-    static func first(
-        _ call: Call, _ plan: HTTPCachePlan, _ control: RunControl, by core: AgentCore
-    ) async -> Answer? {
-        let target = plan.target
-        guard let cache = core.cache, let key = target.key, !target.hasDirectives,
-            plan.terms.sensitiveData != .none || !core.hasCookies,
-            let stored = await find(key, in: cache, control, until: call.end)
-        else { return nil }
-        return hit(on: stored, of: call.request, target, now: cache.clock(), by: core)
-    }
-
-    /// The variants stored under a key, in memory or in the store.
-    static func find(
-        _ key: CacheKey, in cache: ResponseCache, _ control: RunControl, until deadline: ContinuousClock.Instant?
-    ) async -> StoredVariants? {
-        if let stored = cache.recallEntry(key)?.variants { return stored }
-        let loaded: StoredEntry?? = await control.wait(until: deadline) { done in
-            cache.loadEntry(key) { entry, _ in done(entry) }
-        }
-        return loaded??.variants
-    }
-
-    /// The stored response to a request without caching directives; `nil` unless one is fresh and ends its run.
-    static func hit<R: Request>(
-        on stored: StoredVariants, of request: R, _ target: HTTPCacheTarget, now: CacheTime, by core: AgentCore
-    ) -> Answer? {
-        let index = stored.index(isHead: false) { names in
-            if core.addsCookies(to: names) { return VaryRules.unknown }
-            return VaryRules.variance(of: names) {
-                core.builder.sentValue(of: $0, by: request, isForeign: target.isForeign)
-            }
-        }
-        guard let index else { return nil }
-        let variant = stored.all[index]
-        guard now >= variant.times.response, now < variant.freshUntil, variant.result.status < 300 else { return nil }
-        let age = variant.times.initialAge + (now - variant.times.response)
-        var trace = CacheTrace(outcome: .hit(age: .microseconds(age), isStale: false))
-        trace.remaining = variant.freshUntil - now
-        trace.isHTTP = true
-        return .arrived(
-            variant.result, ResponseOrigin(url: target.url, isIntercepted: true, isFromCache: true, cache: trace))
-    }
+    /// The same, for a response with a streamed body.
+    func invalidate(by result: TransferResult) { invalidate(result, Headers(result)) }
 }
 
 extension CacheMiss {

@@ -20,6 +20,8 @@ final class PlainValidation: Sendable {
     let mark: UInt64
     /// The numbers of invalidations before the request was sent.
     let invalidationMark: ResponseCache.InvalidationMark
+    /// `AgentCore.cookieAdditions` before the request was sent.
+    let cookieAdditions: UInt64
     /// Whether the stored response may be used if the server fails (RFC 5861, 4).
     let standsIn: Bool
     /// While it exists, other runs wait for this validation. `nil` if another run is validating the same response.
@@ -31,6 +33,7 @@ final class PlainValidation: Sendable {
 
     /// `nil` if there is nothing to validate, or if one plain transfer is not enough.
     init?<R: Request>(of request: R, _ plan: HTTPCachePlan, by core: AgentCore) {
+        cookieAdditions = core.cookieAdditions
         guard plan.mode.way == .cacheElseNetwork, !request.coalesces, let cache = core.cache, let key = plan.target.key,
             plan.terms.sensitiveData != .none || !core.hasCookies
         else { return nil }
@@ -105,7 +108,7 @@ final class PlainValidation: Sendable {
         let (old, isShared) = (stored.all[selected], plan.terms.isShared)
         // Others are followed or retried by an exchange.
         guard old.result.status < 300, old.isRenewable, !old.directives.noStore,
-            plan.terms.sensitiveData != .none || !core.hasCookies,
+            plan.terms.sensitiveData != .none || core.cookieAdditions == cookieAdditions && !core.hasCookies,
             !core.addsCookies(to: old.varying), let renewal = old.renewal(by: result),
             stored.all.count == 1 || speaksOfSelected(result)
         else { return nil }
@@ -178,5 +181,71 @@ extension StoredVariants {
         // A stored response to HEAD cannot serve a GET.
         let others = all.filter { !$0.isHead }.map(\.validators)
         return HeaderBlock(ValidationRules.conditions(selected: all[index].validators, all: others))
+    }
+}
+
+// MARK: Hits for plain requests
+
+extension HTTPCacheStage {
+    /// A fresh response from memory for a request that nothing changes before it is sent. `nil` if more is needed to
+    /// decide.
+    static func recall<R: Request>(
+        _ request: R, _ plan: HTTPCachePlan, by core: AgentCore
+    ) -> Answer? {
+        let target = plan.target
+        guard plan.mode.way == .cacheElseNetwork || plan.mode.way == .cacheOnly, let cache = core.cache,
+            let key = target.key, !target.hasDirectives, plan.terms.sensitiveData != .none || !core.hasCookies,
+            let stored = cache.recallEntry(key)?.variants
+        else { return nil }
+        let now = cache.clock()
+        guard let answer = hit(on: stored, of: request, target, now: now, by: core) else { return nil }
+        cache.counters.hit(fromMemory: true, isStale: false)
+        cache.used(stored, under: key, now: now)
+        return answer
+    }
+
+    /// The first of the two responses of a run that receives the stored response and then that of the network. `nil` if
+    /// none is fresh.
+    static func first(
+        _ call: Call, _ plan: HTTPCachePlan, _ control: RunControl, by core: AgentCore
+    ) async -> Answer? {
+        let target = plan.target
+        guard let cache = core.cache, let key = target.key, !target.hasDirectives,
+            plan.terms.sensitiveData != .none || !core.hasCookies,
+            let stored = await find(key, in: cache, control, until: call.end)
+        else { return nil }
+        return hit(on: stored, of: call.request, target, now: cache.clock(), by: core)
+    }
+
+    /// The variants stored under a key, in memory or in the store.
+    static func find(
+        _ key: CacheKey, in cache: ResponseCache, _ control: RunControl, until deadline: ContinuousClock.Instant?
+    ) async -> StoredVariants? {
+        if let stored = cache.recallEntry(key)?.variants { return stored }
+        let loaded: StoredEntry?? = await control.wait(until: deadline) { done in
+            cache.loadEntry(key) { entry, _ in done(entry) }
+        }
+        return loaded??.variants
+    }
+
+    /// The stored response to a request without caching directives; `nil` unless one is fresh and ends its run.
+    static func hit<R: Request>(
+        on stored: StoredVariants, of request: R, _ target: HTTPCacheTarget, now: CacheTime, by core: AgentCore
+    ) -> Answer? {
+        let index = stored.index(isHead: false) { names in
+            if core.addsCookies(to: names) { return VaryRules.unknown }
+            return VaryRules.variance(of: names) {
+                core.builder.sentValue(of: $0, by: request, isForeign: target.isForeign)
+            }
+        }
+        guard let index else { return nil }
+        let variant = stored.all[index]
+        guard now >= variant.times.response, now < variant.freshUntil, variant.result.status < 300 else { return nil }
+        let age = variant.times.initialAge + (now - variant.times.response)
+        var trace = CacheTrace(outcome: .hit(age: .microseconds(age), isStale: false))
+        trace.remaining = variant.freshUntil - now
+        trace.isHTTP = true
+        return .arrived(
+            variant.result, ResponseOrigin(url: target.url, isIntercepted: true, isFromCache: true, cache: trace))
     }
 }

@@ -15,8 +15,13 @@ struct SharingStage: Sendable {
             return await Exchange.answer(call, control, by: core)
         }
         let table = core.sharedTransfers
+        // A transfer that was sent before a change would return what was there before it.
+        let cache = call.http == nil ? nil : core.cache
+        let mark = cache?.invalidationMark ?? .init()
         let (shared, number, isNew) = table.join(key) {
-            SharedTransfer(RunControl(tag: nil, isRefresh: control.isRefresh, isShared: true))
+            SharedTransfer(RunControl(tag: nil, isRefresh: control.isRefresh, isShared: true), since: mark)
+        } unless: { active in
+            cache?.hasInvalidated(call.http?.target.key, since: active.mark) ?? false
         }
         let priority = control.lead { [weak shared, core] in shared?.setPriority($0, of: number, in: core) }
         shared.setPriority(priority ?? call.request.priority, of: number, in: core)
@@ -146,9 +151,13 @@ final class SharedTransfer: Sendable {
     }
 
     let control: RunControl
+    /// The numbers of invalidations before it was sent.
+    fileprivate let mark: ResponseCache.InvalidationMark
     private let state = Mutex(State())
 
-    init(_ control: RunControl) { self.control = control }
+    init(_ control: RunControl, since mark: ResponseCache.InvalidationMark = .init()) {
+        (self.control, self.mark) = (control, mark)
+    }
 
     /// Adds a waiting run. Returns its number, with which it leaves.
     fileprivate func join() -> Int {
@@ -209,14 +218,14 @@ final class SharedTransferTable: Sendable {
     /// How many runs wait for one of them.
     var waiting: Int { transfers.withLock { $0.values.reduce(0) { $0 + $1.waiting } } }
 
-    /// The active transfer for a key, or a new one, and the number of the run that joins it.
+    /// The active transfer for a key unless it `isOutdated`, or a new one, and the number of the run that joins it.
     func join(
-        _ key: SharedTransferKey, else make: () -> SharedTransfer
+        _ key: SharedTransferKey, else make: () -> SharedTransfer, unless isOutdated: (SharedTransfer) -> Bool
     ) -> (shared: SharedTransfer, number: Int, isNew: Bool) {
         let made = make()
         return transfers.withLock { transfers in
             // `cancelAll` does not apply to a run that starts after it.
-            let found = transfers[key].flatMap { $0.control.end == nil ? $0 : nil }
+            let found = transfers[key].flatMap { $0.control.end == nil && !isOutdated($0) ? $0 : nil }
             let shared = found ?? made
             transfers[key] = shared
             // Under the lock, so that the transfer does not count as abandoned in the meantime.

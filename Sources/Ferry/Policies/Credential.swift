@@ -1,3 +1,5 @@
+import FerryTransport
+
 /// User and password for a server or a proxy that requires them. No textual form of the value shows either.
 public struct Credential: Sendable, Hashable {
     /// The user, with a domain before a backslash if the scheme has one (`OFFICE\kim`).
@@ -238,4 +240,115 @@ struct ChallengeParser {
     /// The characters of token68 (RFC 9110, 11.2).
     private static let token68Bytes = ByteSet(
         "-._~+/0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+}
+
+// MARK: Challenges
+
+extension Exchange {
+    /// A credential, and where it may be sent.
+    struct Granted: Sendable {
+        var credential: Credential
+        var schemes: CredentialSchemes
+        /// The origin that it is for; `nil` for a proxy, and for that of the request, which goes where that goes.
+        var origin: String?
+        /// The proxy that the credential is for, `host:port`; `nil` for a server.
+        var proxy: String?
+    }
+
+    /// How many servers an adapter may choose in vain.
+    private static let mostChallenges = 10
+
+    /// Handles a challenge (RFC 9110, 11.4). The provider is asked once for each server and once for the proxy; after a
+    /// redirect each may be a different one.
+    mutating func challenged(by result: TransferResult) async throws(RequestError) -> Next? {
+        guard let provider = core.configuration.credentialProvider, let challenger = Self.challenger(of: result) else {
+            return nil
+        }
+        let isAnswered = challenger == .server ? credential(for: url) != nil : proxyCredential != nil
+        let asked = try asked()
+        // libcurl answers challenges, and carries no exchange in full duplex: its caller gets the refusal.
+        if case .pulled(let body) = asked.body?.content, body is WriterBody { return nil }
+        guard !isAnswered, credentials.count < Self.mostChallenges, asked.body?.isReplayable ?? true,
+            let place = try place(of: challenger, for: asked.url)
+        else { return nil }
+        let challenge = CredentialChallenge(
+            challenger: challenger, host: place.host, port: place.port,
+            fields: Headers(result).values(of: challenger.field))
+        // Nothing else is known about a refused tunnel: libcurl finds out which schemes are offered.
+        let schemes = challenger == .proxy && challenge.offers.isEmpty ? .all : challenge.schemes
+        if schemes.isEmpty { return nil }
+        let info = call.info
+        if result.succeeded { carrier?.waits(after: Response(result, url: url, origin: origin())) }
+        guard let found = try await ask({ try await provider.credential(for: challenge, of: info) }) else {
+            carrier?.keepsResponse()
+            return nil
+        }
+        guard found.isUsable else { throw .unusableCredential(url: url) }
+        leave(result)
+        hasUnknownCredentials = true
+        switch challenger {
+        case .server:
+            credentials.append(Granted(credential: found, schemes: schemes, origin: Self.origin(of: url)))
+        case .proxy:
+            proxyCredential = Granted(credential: found, schemes: schemes, proxy: "\(place.host):\(place.port)")
+        }
+        leg = asked
+        // The target of a redirect gets the credential that it has asked for.
+        return redirects.isAtStart ? .again : .goOn
+    }
+
+    /// Whether the server or the proxy requests credentials with this response or failure.
+    static func challenger(of result: TransferResult) -> CredentialChallenge.Challenger? {
+        // A 407 without a failure comes from the server itself, because that of a proxy is always a failure.
+        guard let failure = result.failure else { return result.status == 401 ? .server : nil }
+        return failure.code == .proxy && failure.detail == .proxyAuthRequired ? .proxy : nil
+    }
+
+    private func place(
+        of challenger: CredentialChallenge.Challenger, for url: String
+    ) throws(RequestError) -> (host: String, port: Int)? {
+        if challenger == .proxy {
+            return try call.proxy.route(for: url).map { ($0.host, Int($0.port)) }
+        }
+        return (try? URLParts(url)).map { ($0.host, Int($0.port)) }
+    }
+
+    private static func origin(of url: String) -> String { HostKey(url: url)?.text ?? url }
+
+    /// The credential for the server of a URL.
+    private func credential(for url: String) -> Granted? {
+        if credentials.isEmpty { return nil }
+        let origin = Self.origin(of: url)
+        return credentials.first { $0.origin == nil || $0.origin == origin }
+    }
+
+    /// The request of the next transfer, without the field that a provider's credential replaces. That field was not
+    /// accepted, and would take precedence even if adapters ran again.
+    func authorized(_ leg: OutgoingRequest) -> OutgoingRequest {
+        if credentials.isEmpty || call.digest != nil || leg.headers["Authorization"] == nil { return leg }
+        if credential(for: (try? core.builder.checked(leg.url)) ?? leg.url) == nil { return leg }
+        var leg = leg
+        leg.headers["Authorization"] = nil
+        return leg
+    }
+
+    /// Adds the granted credentials, for the server and for the proxy.
+    mutating func authorize(_ transfer: inout TransferRequest) {
+        if let credential = credential(for: transfer.url) {
+            transfer.credentials = TransferCredentials(
+                user: credential.credential.user, password: credential.credential.password,
+                schemes: .init(rawValue: credential.schemes.rawValue))
+        }
+        // After a redirect the transfer may use another proxy, which has to challenge first.
+        if transfer.proxy?.kind != .http || transfer.proxy?.address != proxyCredential?.proxy { proxyCredential = nil }
+        guard let proxyCredential else { return }
+        transfer.proxy?.user = proxyCredential.credential.user
+        transfer.proxy?.password = proxyCredential.credential.password
+        transfer.proxy?.schemes = .init(rawValue: proxyCredential.schemes.rawValue)
+    }
+}
+
+extension CredentialChallenge.Challenger {
+    /// The header field of its challenges.
+    fileprivate var field: String { self == .server ? "WWW-Authenticate" : "Proxy-Authenticate" }
 }

@@ -23,6 +23,7 @@ import FerryTransport
 ///     }
 public struct RedirectPolicy: Sendable {
     /// The maximum number of redirects of one run. With `nil` no redirect is followed, and the response is delivered.
+    /// A download may be redirected this often each time it requests a part of the file.
     public var limit: Int?
 
     /// Whether redirects from https to http are followed, without the secrets. The default is `false`.
@@ -100,7 +101,7 @@ public struct Redirect: Sendable, Hashable, CustomStringConvertible {
 
 /// A redirect that is about to be followed, as passed to ``RedirectPolicy/decide``.
 public struct RedirectHop: Sendable, CustomStringConvertible {
-    /// 1 for the first redirect of the run.
+    /// 1 for the first redirect of the run. Each time a download requests a part of the file, it begins at 1 again.
     public let number: Int
     /// The status of the redirect.
     public let status: Int
@@ -198,15 +199,23 @@ struct RedirectMachine: Sendable {
 
     /// The redirects that were followed, in order.
     private(set) var history: [Redirect] = []
+    /// How many of them belong to requests before the current one.
+    private var earlier = 0
 
     init(_ policy: RedirectPolicy) { self.policy = policy }
+
+    /// Whether the current request was not redirected yet.
+    var isAtStart: Bool { history.count == earlier }
+
+    /// The next request is sent where the first one was, with its secrets.
+    mutating func beginAgain() { (earlier, dropsSecrets) = (history.count, false) }
 
     /// A response has arrived. `locations` are the raw values of all its `Location` fields, because not all servers
     /// send UTF-8.
     mutating func answered(status: Int, locations: [[UInt8]], to asked: Asked) -> Action {
         guard let limit = policy.limit, Self.isRedirect(status) else { return .deliver }
         guard let location = locations.first, !location.isEmpty else { return .deliver }
-        guard history.count < limit else {
+        guard history.count - earlier < limit else {
             return .fail(.tooManyRedirects, message: "more than \(limit) redirects")
         }
         // Two different targets: the destination must not depend on which one a parser takes.
@@ -237,7 +246,7 @@ struct RedirectMachine: Sendable {
         }
         let (method, keepsBody) = follow(status, asked)
         let hop = RedirectHop(
-            number: history.count + 1, status: status, method: method, source: source, target: target)
+            number: history.count - earlier + 1, status: status, method: method, source: source, target: target)
         switch policy.decide?(hop) ?? .follow {
         case .deliver: return .deliver
         case .refuse: return .fail(.redirectForbidden(.policy), message: "the redirect policy refused \(redacted)")

@@ -28,6 +28,9 @@ protocol TokenSession: Sendable {
 
     /// The generation of the current token. No two tokens have the same generation.
     var generation: UInt64 { get }
+
+    /// The request with the current token, valid or not; `nil` without one. Starts no refresh.
+    func withCurrentToken(_ request: OutgoingRequest) -> OutgoingRequest?
 }
 
 /// What follows when the token of a run was refused.
@@ -80,6 +83,10 @@ final class AuthenticatorSession<A: Authenticator>: TokenSession {
     }
 
     var generation: UInt64 { state.withLock { $0.machine.generation } }
+
+    func withCurrentToken(_ request: OutgoingRequest) -> OutgoingRequest? {
+        state.withLock { $0.token }.map { applied($0, to: request) }
+    }
 
     func isRefused(_ response: Response) -> Bool { authenticator.isRefused(response) }
 

@@ -315,6 +315,7 @@ final class RecordingTransport: Transporting, TransferReceiver {
     var statistics: TransportStatistics { transport.statistics }
     var cookies: [TransferCookie] { transport.cookies }
     var hasCookies: Bool { transport.hasCookies }
+    var cookieAdditions: UInt64 { transport.cookieAdditions }
     func setCookie(_ cookie: TransferCookie) { transport.setCookie(cookie) }
     func removeCookies() { transport.removeCookies() }
 

@@ -200,7 +200,8 @@ extension Arguments: JSONConvertible {
 }
 
 extension Arguments.Value: JSONConvertible {
-    /// Creates a value from JSON. An integer that does not fit in `Int` is an error, because it would be rounded.
+    /// Creates a value from JSON. An integer that does not fit in `Int` is an error, because it would be rounded. So is
+    /// any other number from 2^63 on, because it may have been such an integer.
     public init(json: JSON) throws {
         switch json.kind {
         case .null: self = .null
@@ -215,11 +216,11 @@ extension Arguments.Value: JSONConvertible {
     private init(number json: JSON) throws {
         if let integer = json.int {
             self = .integer(integer)
-        } else if json.uint != nil {
-            throw json.mismatch(expected: "a number that fits in Int or Double")
-        } else {
-            self = .number(try json.asDouble())
+            return
         }
+        let number = try json.asDouble()
+        guard number.magnitude < 0x1p63 else { throw json.mismatch(expected: "a number that fits in Int or Double") }
+        self = .number(number)
     }
 }
 

@@ -135,6 +135,21 @@ struct BuiltRequest: ~Copyable, Sendable {
     }
 }
 
+/// The members of a request that were read for its key in the cache. The transfer is built from the same values: the
+/// application may switch to another user at any moment, and a response must not be stored under the key of another.
+struct RequestReading: Sendable {
+    /// The URL without the arguments.
+    var joined: JoinedURL
+    var headers: Headers
+    var method: HTTPMethod
+    var arguments = Arguments()
+    var encoding = ArgumentEncoding.automatic
+    var authorization: Authorization?
+    var body: RequestBody?
+    /// Whether these are the members of ``Request/prebuiltRequest``.
+    var isPrebuilt = false
+}
+
 /// A request as read at the start of its run. All attempts of the run are made from it. Its members are read only once,
 /// because a computed member may return a different value each time, and the `Idempotency-Key` in particular must be
 /// the same in every attempt. Only adapters and the authenticator add to it.

@@ -244,6 +244,8 @@ struct CommonHeaders: Sendable {
     /// For all other servers, without secret fields.
     private(set) var publicFields = Headers()
     private(set) var packedPublic = HeaderBlock()
+    /// Those that are secret.
+    private(set) var secretFields: [Headers.Field] = []
 
     /// Whether one of the fields affects the cache.
     private(set) var cachingWords = CachingWords.none
@@ -257,7 +259,10 @@ struct CommonHeaders: Sendable {
         let declared = configuration.declaredSecrets
         for field in configuration.headers {
             try packed.appendChecked(field.name, field.value, url: "")
-            if SecretHeaders.contains(field.name, declared: declared) { continue }
+            if SecretHeaders.contains(field.name, declared: declared) {
+                secretFields.append(field)
+                continue
+            }
             publicFields.append(field.name, field.value)
             packedPublic.append(field.name, field.value)
         }

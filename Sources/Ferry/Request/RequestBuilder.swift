@@ -83,17 +83,24 @@ final class RequestBuilder: Sendable {
         _ request: R, at servers: Servers, opensBody: Bool = true, defersFiles: Bool = false,
         after reading: RequestReading? = nil
     ) throws(RequestError) -> BuiltRequest {
-        if let custom = request.prebuiltRequest {
-            return try build(custom, as: request, opensBody: opensBody, defersFiles: defersFiles)
+        if let reading, reading.isPrebuilt {
+            let custom = OutgoingRequest(
+                own: reading.method, url: reading.joined.url, headers: reading.headers, body: reading.body)
+            return try build(custom, at: reading.joined, as: request, opensBody: opensBody, defersFiles: defersFiles)
         }
-        let method = request.method
+        if reading == nil, let custom = request.prebuiltRequest {
+            let joined = try join(custom.url)
+            return try build(custom, at: joined, as: request, opensBody: opensBody, defersFiles: defersFiles)
+        }
+        let method = if let reading { reading.method } else { request.method }
         let joined = if let reading { reading.joined } else { try servers.join(request.path, of: request) }
         var built = BuiltRequest(
             transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
         try describe(request, method: method, in: &built)
-        let body = request.body
+        let body = if let reading { reading.body } else { request.body }
         let contentType = try fill(
-            &built, body: body, arguments: request.arguments, encoding: request.argumentEncoding, method: method)
+            &built, body: body, arguments: reading?.arguments ?? request.arguments,
+            encoding: reading?.encoding ?? request.argumentEncoding, method: method)
         var own = reading?.headers ?? request.headers
         if !own.isEmpty { built.ownsContentType = own.contains("Content-Type") }
         if let key = request.idempotencyKey, !own.contains(Self.idempotencyKey) {
@@ -105,7 +112,7 @@ final class RequestBuilder: Sendable {
         }
         built.trace = trace(of: request, own)
         built.noteLength(in: own)
-        let authorization = request.authorization
+        let authorization = if let reading { reading.authorization } else { request.authorization }
         if let digest = authorization?.digest, !own.contains("Authorization") {
             guard digest.isUsable else { throw .unusableCredential(url: joined.url) }
             built.transfer.credentials = TransferCredentials(
@@ -128,9 +135,8 @@ final class RequestBuilder: Sendable {
     /// Builds a prebuilt request. The request's base URL, arguments, header fields and credentials, and the
     /// configuration's header fields, are not used.
     private func build<R: Request>(
-        _ complete: OutgoingRequest, as request: R, opensBody: Bool, defersFiles: Bool
+        _ complete: OutgoingRequest, at joined: JoinedURL, as request: R, opensBody: Bool, defersFiles: Bool
     ) throws(RequestError) -> BuiltRequest {
-        let joined = try join(complete.url)
         var built = BuiltRequest(
             transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
         try describe(request, method: complete.method, in: &built)

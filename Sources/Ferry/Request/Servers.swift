@@ -64,6 +64,18 @@ final class Servers: Sendable {
         return own.flatMap { HostKey(url: $0.prefix) }.map { origins + [$0] } ?? origins
     }
 
+    /// The same, with both servers that the request names: an adapter may choose the other one.
+    func allOwnOrigins(of request: some Request) -> [HostKey] {
+        if origins.isEmpty { return [] }
+        let own = [request.cdnURL, request.baseURL].compactMap { $0.flatMap { try? BaseURL($0) } }
+        return origins + own.compactMap { HostKey(url: $0.prefix) }
+    }
+
+    /// The values of `Authorization` that come from users and passwords in base URL and CDN URL.
+    var credentials: [String] {
+        [base, cdn].compactMap { try? $0.get() }.compactMap { $0.credentials?.value }
+    }
+
     private static func isAbsolute(_ path: String) -> Bool {
         // Most paths begin with a slash, and then have no scheme.
         if path.utf8.first == 0x2F { return false }

@@ -2,10 +2,11 @@ package import FerryTransport
 
 /// The measurements of one run. A member is `nil` if the phase did not happen or did not end.
 ///
-/// If a run has several attempts because of redirects or retries, ``queue`` to ``firstByte`` are those of the last
-/// attempt, and ``total`` and the counts are those of all attempts.
+/// ``queue`` to ``firstByte`` are durations that follow one another. If a run has several exchanges because of
+/// redirects or retries, they are those of the last one, and ``total`` and the counts are those of all. In a run with a
+/// single exchange, the rest of ``total`` is the time in which the body was received.
 public struct RequestMetrics: Sendable, Hashable {
-    /// From the start of the last attempt until it left the queue.
+    /// From the start of the last exchange until it left the queue.
     public var queue: Duration
     /// From there until the name was resolved.
     public var nameLookup: Duration?
@@ -85,12 +86,18 @@ public struct RequestMetrics: Sendable, Hashable {
 
     package init(_ result: TransferResult) {
         let times = result.metrics
-        func time(_ value: UInt64) -> Duration? { value == 0 ? nil : .microseconds(Int64(value)) }
+        // The core counts each phase from the moment the attempt left the queue; 0 means that it did not end.
+        var last: UInt64 = 0
+        func phase(until end: UInt64) -> Duration? {
+            if end == 0 { return nil }
+            defer { last = max(last, end) }
+            return .microseconds(Int64(end - min(last, end)))
+        }
         queue = .microseconds(Int64(times.queue))
-        nameLookup = time(times.name)
-        connect = time(times.connect)
-        tls = time(times.tls)
-        firstByte = time(times.firstByte)
+        nameLookup = phase(until: times.name)
+        connect = phase(until: times.connect)
+        tls = phase(until: times.tls)
+        firstByte = phase(until: times.firstByte)
         total = .microseconds(Int64(times.total))
         bytesSent = result.bytesSent
         bytesReceived = result.bytesReceived

@@ -7,6 +7,8 @@ import FerryTransport
 final class CachedRun: Sendable {
     private let servers: Servers
     private let stage: CacheStage
+    /// What the key was made of; `nil` if the stage has it.
+    private let reading: RequestReading?
     /// Why the request cannot be sent.
     private let refusal: RequestError?
     private let watch: RunWatch?
@@ -65,10 +67,12 @@ final class CachedRun: Sendable {
         self.group = group
         servers = core.builder.servers
         do throws(RequestError) {
-            stage = try CacheStage.of(request, mode, at: servers, by: core)
+            let found = try CacheStage.of(request, mode, at: servers, by: core)
+            (stage, reading) = (found.stage, found.reading)
             refusal = nil
         } catch {
             stage = CacheStage(nil, mode, url: error.url, by: core)
+            reading = nil
             refusal = error
         }
         watch = RunWatch.begin(request, url: stage.url, in: group, by: core)
@@ -188,8 +192,8 @@ final class CachedRun: Sendable {
         let control = begun.run.control(by: core)
         core.enter(control, from: begun.run)
         defer { core.leave(control) }
-        var start: ContinuousClock.Instant?
-        if case .result(let result) = answer { start = .now - .microseconds(result.metrics.total) }
+        var start = begun.run.since
+        if start == nil, case .result(let result) = answer { start = .now - .microseconds(result.metrics.total) }
         return try await goOn(
             request, control, since: start, refusal: nil, findings, nil, begun: (begun, answer), cached: nil)
     }
@@ -220,9 +224,11 @@ final class CachedRun: Sendable {
         _ findings: Findings, _ found: CacheStage.Found?, begun: (Begun, Answer)? = nil,
         cached: (@Sendable (Reply<R.Value>) -> Void)?
     ) async throws(RequestError) -> Reply<R.Value> {
-        var call = Call(
-            request, begun?.0.run.snapshot.map { .success($0) }, at: servers, url: url, watch: watch, in: group,
-            since: start, by: core)
+        var snapshot = begun?.0.run.snapshot.map { Result<RequestSnapshot, RequestError>.success($0) }
+        if begun == nil, refusal == nil, stage.http != nil || stage.mode.asksNetwork {
+            snapshot = stage.snapshot(of: request, after: reading, at: servers)
+        }
+        var call = Call(request, snapshot, at: servers, url: url, watch: watch, in: group, since: start, by: core)
         if let begun { call.http = begun.0.validation.plan }
         let (answer, made) = await withTaskCancellationHandler { [call] in
             await self.answer(request, call, control, refusal: refusal, findings, found, begun, cached: cached)

@@ -6,9 +6,9 @@ import FerryTransport
 struct Call: Sendable {
     let request: any Request
     let info: RunInfo
-    /// The request as it was read at the start of the run, or why it cannot be sent. `nil` for a run that first looks
-    /// into the cache, until it uses the network.
-    var snapshot: Result<RequestSnapshot, RequestError>?
+    /// The request as it was read at the start of the run, or why it cannot be sent. `nil` for a run that is not
+    /// sent.
+    let snapshot: Result<RequestSnapshot, RequestError>?
     let servers: Servers
     /// `nil` if there are no observers.
     var watch: RunWatch?
@@ -180,8 +180,10 @@ extension RequestBuilder {
     }
 
     /// Reads the request. Its body is not opened.
-    func snapshot<R: Request>(of request: R, at servers: Servers) throws(RequestError) -> RequestSnapshot {
-        RequestSnapshot(try build(request, at: servers, opensBody: false))
+    func snapshot<R: Request>(
+        of request: R, at servers: Servers, after reading: RequestReading? = nil
+    ) throws(RequestError) -> RequestSnapshot {
+        RequestSnapshot(try build(request, at: servers, opensBody: false, after: reading))
     }
 }
 

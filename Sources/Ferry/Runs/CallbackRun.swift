@@ -137,7 +137,7 @@ class CallbackRun: Run, @unchecked Sendable {
 
     private static func cancellation(_ answer: Answer, url: String) -> RequestError {
         switch answer {
-        case .refused(let error): error
+        case .refused(let error): error.cancelled
         case .result(let result): .cancelled(result, url: url)
         case .arrived(let result, let origin): .cancelled(result, url: url, origin: origin)
         case .unsent: .cancelled(nil, url: url)
@@ -155,7 +155,9 @@ class CallbackRun: Run, @unchecked Sendable {
             return (action, action == .cancelled ? nil : life.core.take())
         }
         switch action {
-        case .result: callBack()
+        case .result:
+            callBack()
+            forget()
         case .cancelled: pending = .refused(cancellation)
         case .none: break
         }

@@ -16,15 +16,17 @@ struct WeakDelegate: Sendable {
 /// The run of one request type: creates its value and calls the closure or the delegate.
 ///
 /// `outcome` and `delivery` are written on the processing queue and read later on the callback queue. The same is true
-/// for `caching`, which is also used by the task between two visits to the processing queue.
+/// for `caching`, which is also used by the task between two visits to the processing queue. Both queues read `held`,
+/// and the callback queue releases it at the end; `snapshot` belongs to the processing queue.
 ///
 /// Apart from the request, no property has a generic type: each access to one would look it up in the runtime's tables,
 /// which took a sixth of the time of a run, and a place for a reply would take memory while the run waits.
 final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
-    private let request: R
+    /// `nil` once the result is being delivered, because the request may hold the handle of the run.
+    private var held: R?
     private let servers: Servers
-    /// The request as read at the start; `nil` if the run ends without it.
-    private let snapshot: Result<RequestSnapshot, RequestError>?
+    /// The request as read at the start; `nil` if the run ends without it, and after its last response.
+    private var snapshot: Result<RequestSnapshot, RequestError>?
     /// `nil` if the run uses neither the cache nor a shared transfer. Set before the run starts.
     private var caching: Caching?
     /// The receiver is one of these two, until the result is delivered.
@@ -39,7 +41,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         _ request: R, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore, control: RunControl? = nil,
         servers: Servers, snapshot: Result<RequestSnapshot, RequestError>? = nil, receiver: Receiver<Reply<R.Value>>
     ) {
-        self.request = request
+        held = request
         self.servers = servers
         self.snapshot = snapshot
         switch receiver {
@@ -49,6 +51,11 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         super.init(
             url: url, tag: request.tag, watch: RunWatch.begin(request, url: url, number: number, by: core),
             number: number, queue: queue, core: core, control: control)
+    }
+
+    private var request: R {
+        guard let held else { preconditionFailure("a run goes on after its result was delivered") }
+        return held
     }
 
     // MARK: Start
@@ -74,15 +81,15 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         }
         do throws(RequestError) {
             if mode != nil || CacheStage.applies(to: request, in: core) {
-                let stage = try CacheStage.of(request, mode ?? request.cacheMode, at: servers, by: core)
+                let (stage, reading) = try CacheStage.of(request, mode ?? request.cacheMode, at: servers, by: core)
                 if cached == nil, !core.isClosed, let hit = stage.recall(for: request) {
                     let run = made(stage.url)
-                    run.caching = Caching(stage, nil)
+                    run.caching = Caching(stage, nil, reading)
                     core.answer(run, hit)
                     return run
                 }
                 // Here, because the request may read values that only the caller's thread or task has.
-                let snapshot = Result { () throws(RequestError) in try core.builder.snapshot(of: request, at: servers) }
+                let snapshot = stage.snapshot(of: request, after: reading, at: servers)
                 let control = RunControl(tag: request.tag, of: core)
                 let run = made(stage.url, control, snapshot)
                 run.caching = Caching(stage, cached)
@@ -130,6 +137,8 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     override func call(after answer: Answer, _ core: AgentCore) -> Call? {
         if let caching {
             if case .unsent = answer {} else if !goesOn(caching, after: answer, core) { return nil }
+            // The response in memory was not good enough.
+            if snapshot == nil { snapshot = caching.stage.snapshot(of: request, after: caching.reading, at: servers) }
         } else if Exchange.isSettled(answer, of: request, by: core) {
             return nil
         }
@@ -180,8 +189,11 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         delivery = { $0.deliver(.failure(error)) }
     }
 
-    /// The application may keep the handle of the run.
-    private func closeFiles() { (try? snapshot?.get())?.files?.close() }
+    /// The application may keep the handle of the run, which must not keep files open or a body in memory.
+    private func closeFiles() {
+        let read = snapshot.take()
+        (try? read?.get())?.files?.close()
+    }
 
     override func fail(_ error: RequestError, _ answer: Answer) {
         // The run was cancelled before it looked at its answer.
@@ -214,15 +226,19 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         guard let outcome = outcome.take() else { return }
         // Not `take`, which would look up the type of the function.
         let (completion, delegate) = (completion, delegate)
+        let request = request
         self.completion = nil
         self.delegate = nil
+        held = nil
         RunEnd.deliver(watch, RunOutcome(outcome), figures?.value ?? RequestMetrics()) {
             request.willDeliver(reply)
-            if let completion { completion(reply) } else { tell(delegate?.object, reply) }
+            if let completion { completion(reply) } else { tell(delegate?.object, request, reply) }
         }
     }
 
-    private func tell(_ delegate: (any RequestDelegate)?, _ reply: Result<Reply<R.Value>, RequestError>) {
+    private func tell(
+        _ delegate: (any RequestDelegate)?, _ request: R, _ reply: Result<Reply<R.Value>, RequestError>
+    ) {
         guard let delegate else { return }
         let task = RequestTask<R.Value>(run: self)
         switch reply {
@@ -238,13 +254,17 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         var stage: CacheStage
         /// Receives the stored response before the network is used.
         var cached: (@Sendable (Reply<R.Value>) -> Void)?
+        /// What the key was made of, for a run that has begun with a response in memory.
+        let reading: RequestReading?
         /// Created before the run ends.
         var made: Made?
         /// Must be on disk before the run ends.
         var kept: KeptResponse?
 
-        init(_ stage: CacheStage, _ cached: (@Sendable (Reply<R.Value>) -> Void)?) {
-            self.stage = stage
+        init(
+            _ stage: CacheStage, _ cached: (@Sendable (Reply<R.Value>) -> Void)?, _ reading: RequestReading? = nil
+        ) {
+            (self.stage, self.reading) = (stage, reading)
             self.cached = cached
         }
     }

@@ -11,8 +11,8 @@ class Run: @unchecked Sendable {
     private let link = Atomic<UInt64>(0)
     let url: String
     let tag: String?
-    /// `nil` if there are no observers.
-    let watch: RunWatch?
+    /// `nil` if there are no observers, and after the result of a run with callbacks was delivered.
+    final fileprivate(set) var watch: RunWatch?
     /// Provides a body that is read as it is sent. Like the meter, it is set before the transport knows the run.
     final var source: (any BodySource)?
     /// `nil` if nothing counts its body.
@@ -102,6 +102,13 @@ class Run: @unchecked Sendable {
 }
 
 extension Run {
+    /// [callback queue] The result was delivered: releases what the handle of an ended run must not retain.
+    func forget() {
+        watch = nil
+        informed = nil
+        source = nil
+    }
+
     /// Takes over the body source of its attempt.
     func prepare(_ built: borrowing BuiltRequest) {
         source = built.source
@@ -196,6 +203,9 @@ final class AwaitedRun: Run, @unchecked Sendable {
     let snapshot: RequestSnapshot?
     /// Notified of the start of its transfer.
     private let starting: RunControl?
+    /// When the run began, as computed from a first response that may not be its last, because the task of the run may
+    /// look at it much later. `nil` for any other, which needs no clock. Written before the lock passes it on.
+    private(set) var since: ContinuousClock.Instant?
 
     init(
         url: String, tag: String?, watch: RunWatch? = nil, control: RunControl? = nil, servers: Servers? = nil,
@@ -235,6 +245,12 @@ final class AwaitedRun: Run, @unchecked Sendable {
     }
 
     override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
+        // A 304 usually ends its run, and there are many.
+        if servers != nil, case .result(let result) = answer,
+            !result.succeeded || (result.status >= 300 && result.status != 304)
+        {
+            since = .now - .microseconds(result.metrics.total)
+        }
         #if FERRY_TSAN
         publish()
         #endif
@@ -350,7 +366,7 @@ extension AwaitedRun {
         core.enter(control, from: self)
         let call = Call(
             request, snapshot.map { .success($0) }, at: servers ?? core.builder.servers, url: url, watch: watch,
-            meter: meter, in: group, by: core)
+            meter: meter, in: group, since: since, by: core)
         return await Exchange.run(call, control, after: answer, by: core)
     }
 

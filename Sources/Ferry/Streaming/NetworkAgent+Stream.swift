@@ -103,6 +103,10 @@ protocol BodyCarrier: AnyObject, Sendable {
     /// The body that is written while the response is read; `nil` without one.
     var writerBody: WriterBody? { get }
 
+    /// Whether a request that is prepared again begins at the URL of the run if the target of a redirect no longer
+    /// serves it.
+    var beginsAtOrigin: Bool { get }
+
     /// Returns when the next request of the run may be prepared and sent, and whether this had to wait.
     @discardableResult
     func awaitTurn(
@@ -127,6 +131,8 @@ protocol BodyCarrier: AnyObject, Sendable {
 
 extension BodyCarrier {
     var writerBody: WriterBody? { nil }
+
+    var beginsAtOrigin: Bool { false }
 
     func awaitTurn(
         _ control: RunControl, until deadline: ContinuousClock.Instant?, _ url: String

@@ -92,8 +92,8 @@ final class BodyReader: Sendable {
     private let head: Response
     private let request: any Request
     private let watch: RunWatch?
-    private let core: AgentCore
-    private let isOver = Mutex(false)
+    /// `nil` after the end was notified: who keeps the response does not keep the agent.
+    private let core: Mutex<AgentCore?>
     /// A complete body was returned, by a run that does not end with its body.
     private let wasGiven = Atomic(false)
     /// The run ends with the body. An exchange ends with its closure.
@@ -108,7 +108,7 @@ final class BodyReader: Sendable {
         self.head = head
         self.request = request
         self.watch = watch
-        self.core = core
+        self.core = Mutex(core)
     }
 
     deinit { abandon(.cancelled(head.result, url: head.url, origin: head.origin)) }
@@ -116,7 +116,7 @@ final class BodyReader: Sendable {
     func next() async throws(RequestError) -> Data? {
         switch source {
         case .whole(let data):
-            guard endsItself ? stop() : wasGiven.exchange(true, ordering: .relaxed) == false else { return nil }
+            guard endsItself ? stop() != nil : wasGiven.exchange(true, ordering: .relaxed) == false else { return nil }
             return data.isEmpty ? nil : data
         case .run(let run):
             switch await run.next() {
@@ -126,7 +126,7 @@ final class BodyReader: Sendable {
                 return nil
             case .failure(let error):
                 let error = error.behind(head)
-                if stop(error) { core.health.failed(head.url, error) }
+                if let core = stop(error) { core.health.failed(head.url, error) }
                 throw error
             }
         }
@@ -147,25 +147,21 @@ final class BodyReader: Sendable {
     }
 
     private func abandon(_ error: @autoclosure () -> RequestError) {
-        guard stop(error()), case .run(let run) = source else { return }
+        guard stop(error()) != nil, case .run(let run) = source else { return }
         let isEncoded = head.headers.contains("Content-Encoding")
         run.abandon(expecting: head.result.contentLength, isEncoded: isEncoded)
     }
 
-    /// Notifies of the end, the first time; without an error it is a success. Returns `false` afterwards.
+    /// Notifies of the end, the first time; without an error it is a success. Returns `nil` afterwards.
     @discardableResult
-    private func stop(_ error: @autoclosure () -> RequestError? = nil) -> Bool {
-        let isFirst = isOver.withLock { isOver in
-            defer { isOver = true }
-            return !isOver
-        }
-        guard isFirst else { return false }
+    private func stop(_ error: @autoclosure () -> RequestError? = nil) -> AgentCore? {
+        guard let core = core.withLock({ $0.take() }) else { return nil }
         let failure = error()
         if let failure { request.failurePreprocessor(failure) }
         RunEnd.deliver(watch, failure.map { RunOutcome($0) } ?? RunOutcome(head), metrics) {
             if let failure { request.willDeliver(failure) }
         }
-        return true
+        return core
     }
 
     var trailers: Headers { if case .run(let run) = source { run.trailers } else { head.trailers } }

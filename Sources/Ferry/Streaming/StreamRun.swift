@@ -18,6 +18,8 @@ final class StreamRun: Run, @unchecked Sendable {
     }
 
     private struct State {
+        /// Until the run has its result, so that who keeps the response does not keep the agent.
+        var core: AgentCore?
         var headWaiter: UnsafeContinuation<Answer, Never>?
         var head: Answer?
         var buffered: [UInt8] = []
@@ -53,7 +55,7 @@ final class StreamRun: Run, @unchecked Sendable {
     }
 
     private let stream = Mutex(State())
-    let core: AgentCore
+    var core: AgentCore? { stream.withLock { $0.core } }
     /// The response to `HEAD` has no body.
     private let isHead: Bool
 
@@ -72,11 +74,10 @@ final class StreamRun: Run, @unchecked Sendable {
         _ transfer: borrowing TransferRequest, tag: String?, core: AgentCore, isHeld: Bool = false,
         countWritten: (@Sendable (UInt64) -> Void)? = nil
     ) {
-        self.core = core
         isHead = transfer.method == "HEAD"
         self.countWritten = countWritten
         super.init(url: transfer.url, tag: tag, watch: nil, goesByQueues: false)
-        stream.withLock { $0.isPaused = isHeld }
+        stream.withLock { ($0.isPaused, $0.core) = (isHeld, core) }
     }
 
     // MARK: On the event loop's thread
@@ -112,7 +113,9 @@ final class StreamRun: Run, @unchecked Sendable {
     override func written(_ count: UInt64) { countWritten?(count) }
 
     override func answer(_ answer: Answer, into turn: inout [CallbackRun]) {
+        var core: AgentCore?
         let (wake, waiters) = stream.withLock { state -> (Wake, [UnsafeContinuation<Answer, Never>]) in
+            core = state.core.take()
             state.answer = answer
             if state.ended == nil { state.ended = .now }
             defer { state.endWaiters = [] }
@@ -131,6 +134,8 @@ final class StreamRun: Run, @unchecked Sendable {
         }
         act(wake)
         for waiter in waiters { waiter.resume(returning: answer) }
+        // Not released under the lock.
+        withExtendedLifetime(core) {}
     }
 
     override func answered(_ result: TransferResult) {
@@ -170,7 +175,7 @@ final class StreamRun: Run, @unchecked Sendable {
         case .none: break
         case .head(let waiter, let answer): waiter.resume(returning: answer)
         case .reader(let reader, let piece): reader.resume(returning: piece)
-        case .tooMuch: core.cancel(self)
+        case .tooMuch: core?.cancel(self)
         }
     }
 
@@ -231,7 +236,7 @@ final class StreamRun: Run, @unchecked Sendable {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { take(by: $0) }
         } onCancel: {
-            core.cancel(self)
+            core?.cancel(self)
         }
     }
 
@@ -250,7 +255,7 @@ final class StreamRun: Run, @unchecked Sendable {
             defer { state.isPaused = false }
             return (nil, state.isPaused)
         }
-        if resumes { core.transport.resume(id) }
+        if resumes { core?.transport.resume(id) }
         if let piece { continuation.resume(returning: piece) }
     }
 
@@ -263,6 +268,7 @@ final class StreamRun: Run, @unchecked Sendable {
             defer { state.isPaused = false }
             return (state.shortenings, state.isPaused && state.answer == nil)
         }
+        guard let core else { return }
         if resumes { core.transport.resume(id) }
         core.timerQueue.asyncAfter(deadline: .now() + .seconds(Self.drainTime)) { [weak self] in
             self?.cut(number)
@@ -284,7 +290,7 @@ final class StreamRun: Run, @unchecked Sendable {
             state.end = .end
             return true
         }
-        if isCut { core.cancel(self) }
+        if isCut { core?.cancel(self) }
     }
 
     /// The rest is not needed. A short rest is read, to keep the connection; otherwise the connection is closed.
@@ -298,6 +304,8 @@ final class StreamRun: Run, @unchecked Sendable {
             defer { state.isPaused = false }
             return (state.end != nil, state.answer == nil, state.isPaused, state.received)
         }
+        // Without it the run has its result.
+        guard let core else { return }
         // The response of an exchange has ended, but its request may wait for a writer that will not come.
         if isOver { return isUnsent ? core.cancel(self) : () }
         let rest = length.map { isEncoded ? $0 : $0 - Int64(received) }
@@ -305,7 +313,7 @@ final class StreamRun: Run, @unchecked Sendable {
         if wasPaused { core.transport.resume(id) }
         // A slow server is not worth its place among the active transfers.
         core.timerQueue.asyncAfter(deadline: .now() + .seconds(Self.drainTime)) { [weak self] in
-            if let self { core.cancel(self) }
+            if let self { self.core?.cancel(self) }
         }
     }
 }

@@ -1,5 +1,6 @@
 /* A disk that hangs: the tests' own open(), openat(), close(), pwrite(),
- * pread(), fsync() and fdatasync() replace the system's in the whole process.
+ * pread(), fsync(), fdatasync() and unlinkat() replace the system's in the
+ * whole process.
  * Writes and syncs of parts of downloads (".ferry-part"), reads and closes of
  * files whose names end with ".held", and opens of both hang until they are
  * released. Not under a sanitizer, which has functions of its own. */
@@ -41,5 +42,17 @@ void syncs_release(void);
 void directories_hold(void);
 int directories_held(void);
 void directories_release(void);
+
+/* The same for deleting parts with unlinkat(). */
+void unlinks_hold(void);
+int unlinks_held(void);
+void unlinks_release(void);
+
+/* The next sync of the file with this path fails with EIO, and later ones
+ * succeed: a system reports once that it could not write. */
+void syncs_fail_once(const char *path);
+
+/* Whether that sync has failed. */
+bool syncs_have_failed(void);
 
 #endif

@@ -106,6 +106,60 @@ import Testing
         await agent.shutdown()
     }
 
+    /// Its user changes with every reading, as if the application switched users at that moment.
+    private struct Switching: Request {
+        final class Session: Sendable {
+            private let readings = Mutex<[String: Int]>([:])
+
+            /// The number of the reading.
+            func user(_ member: String) -> String {
+                readings.withLock { readings in
+                    readings[member, default: 0] += 1
+                    return "user\(readings[member] ?? 0)"
+                }
+            }
+        }
+
+        typealias Value = String
+        let session = Session()
+        var isPrebuilt = false
+        var path: String { "/" + session.user("path") }
+        let method = HTTPMethod.put
+        var headers: Headers { ["X-Token": session.user("headers")] }
+        var authorization: Authorization? { .bearer(session.user("authorization")) }
+        var body: RequestBody? { .string(session.user("body")) }
+        let cachePolicy = CachePolicy.timeToLive(.seconds(60), write: .synchronous)
+        var prebuiltRequest: OutgoingRequest? {
+            guard isPrebuilt else { return nil }
+            let user = session.user("prebuilt")
+            let headers: Headers = ["X-Token": user, "Authorization": "Bearer " + user]
+            return OutgoingRequest(method: .put, url: "http://h/" + user, headers: headers, body: .string(user))
+        }
+    }
+
+    /// Otherwise a response for one user could be stored under the key of another.
+    @Test(arguments: Way.allCases, [false, true])
+    func theKeyAndTheTransferAreOfOneReading(way: Way, isPrebuilt: Bool) async throws {
+        let bench = CacheBench()
+        let stub = StubTransport { request in
+            let fields = [request.headers["X-Token"], request.headers["Authorization"], request.text]
+            return .response(body: ([request.url] + fields.map { $0 ?? "none" }).joined(separator: " "))
+        }
+        let agent = bench.agent(stub)
+        let reply = try await agent.result(Switching(isPrebuilt: isPrebuilt), way).get()
+        #expect(reply.value == "http://h/user1 user1 Bearer user1 user1")
+        var stored = Kept(path: "/user1", method: .put, headers: ["X-Token": "user1"], body: .string("user1"))
+        stored.authorization = .bearer("user1")
+        if isPrebuilt {
+            let headers: Headers = ["X-Token": "user1", "Authorization": "Bearer user1"]
+            stored.prebuiltRequest = OutgoingRequest(
+                method: .put, url: "http://h/user1", headers: headers, body: .string("user1"))
+        }
+        let found = try await agent.cache.reply(for: stored).value
+        #expect(found == reply.value)
+        await agent.shutdown()
+    }
+
     @Test func runsOfOtherOwnersShareNoTransfer() async throws {
         let stub = StubTransport { _ in .hold }
         let agent = NetworkAgent(configuration: .test, stub: stub)

@@ -44,6 +44,21 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test(arguments: [0, -1, Int64.min, 1])
+    func aCookieWhoseTimeIsOverReplacesOneAndIsNotSent(expires: Int64) async throws {
+        let server = try server()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.keepsCookies = true
+        let agent = NetworkAgent(configuration: configuration)
+        agent.cookies.set(Cookie(name: "a", value: "1", domain: "127.0.0.1"))
+        try await agent.send(Get("/hello"))
+        #expect(server.requests.last?.headers["Cookie"] == "a=1")
+        agent.cookies.set(Cookie(name: "a", value: "2", domain: "127.0.0.1", expires: expires))
+        try await agent.send(Get("/hello"))
+        #expect(server.requests.last?.headers["Cookie"] == nil)
+        await agent.shutdown()
+    }
+
     @Test(arguments: [0, 1, 2, 3]) func theOwnOnesStandBehindThoseOfTheJar(count: Int) async throws {
         let server = try server()
         var configuration = NetworkConfiguration(baseURL: server.baseURL)

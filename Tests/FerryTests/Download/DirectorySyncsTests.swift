@@ -140,4 +140,35 @@ import Testing
         ends.wait(for: 4)
         #expect(disk.begun.last == directories[0].descriptor)
     }
+
+    @Test("runs that have ended count as long as another thread syncs the directory for them, which stays open")
+    func thoseWhoDoNotWaitAreLimited() async throws {
+        let folder = try Folder()
+        let (disk, ends) = (SlowDisk(), Ends())
+        let syncs = DirectorySyncs(disk.sync)
+        begin(syncs, try OpenDirectory(folder.path), ends.take("first"))
+        disk.waitForBegin()
+        let directories = try (0..<DiskQueue.mostLeft).map { _ in try OpenDirectory(folder.path) }
+        await withTaskGroup(of: Bool?.self) { group in
+            for directory in directories {
+                group.addTask {
+                    let control = RunControl(tag: nil, isRefresh: false)
+                    control.end(.cancelled)
+                    return await DiskQueue().run(for: control, until: nil) { end in
+                        syncs.sync(directory) { _ in end(true) }
+                    }
+                }
+            }
+            for await result in group { #expect(result == nil) }
+        }
+        #expect(DiskQueue.isExhausted)
+        #expect(throws: FileFault.self) { try DiskQueue.check() }
+        // The thread of the first one has told its own result, and hangs in the sync for the others.
+        disk.end()
+        ends.wait(for: 1)
+        disk.waitForBegin()
+        #expect(DiskQueue.isExhausted)
+        for _ in directories { disk.end() }
+        #expect(await eventually { !DiskQueue.isExhausted })
+    }
 }

@@ -1,3 +1,4 @@
+import CWrites
 import FaultTable
 import FerryTesting
 import Foundation
@@ -56,6 +57,71 @@ import Testing
                 #expect(error?.mayHaveBeenProcessed == false && error?.phase == .preparing)
             }
             #expect(server.requestCount == 0 && folder.names == ["dir", "file"])
+        }
+    }
+
+    // MARK: A sync that fails
+
+    /// The whole file, or the requested range of it.
+    private static func answer(_ request: LoopbackRequest, of size: Int) -> LoopbackResponse {
+        let ends = request.headers["Range"]?.dropFirst(6).split(separator: "-").compactMap { Int($0) } ?? []
+        guard let first = ends.first, first < size else {
+            return LoopbackResponse(headers: ["ETag": "\"v\""], body: LoopbackServer.pattern(0..<size))
+        }
+        let last = ends.count > 1 ? ends[1] : size - 1
+        return LoopbackResponse(
+            status: 206, headers: ["ETag": "\"v\"", "Content-Range": "bytes \(first)-\(last)/\(size)"],
+            body: LoopbackServer.pattern(first..<last + 1))
+    }
+
+    @Test(
+        "bytes that were lost in a sync are requested again, although the next sync would succeed",
+        .enabled(if: writes_can_be_held()), arguments: [10, 300_000])
+    func lostBytes(size: Int) async throws {
+        let folder = try Folder()
+        let path = folder.file("f")
+        try await withFlow { server, agent in
+            server.handle("GET", "/f") { Self.answer($0, of: size) }
+            syncs_fail_once(path + ".ferry-part")
+            let error = await fault { () throws(RequestError) in
+                try await agent.download(Get("/f"), to: .file(path))
+            }
+            #expect(error?.code == .fileIO && error?.errno == Int(EIO) && error?.phase == .processing)
+            #expect(folder.names == [])
+            let file = try await agent.download(Get("/f"), to: .file(path))
+            #expect(file.resumedFrom == 0 && server.ranges("/f") == [nil, nil])
+            #expect(folder.bytes("f") == LoopbackServer.pattern(0..<size) && folder.names == ["f"])
+        }
+    }
+
+    @Test(
+        "what was lost in a sync is not saved as progress of the segments, nor does it become the file",
+        .enabled(if: writes_can_be_held()))
+    func lostSegments() async throws {
+        let size = 300_000
+        let folder = try Folder()
+        let path = folder.file("f")
+        let gate = Gate()
+        try await withFlow { server, agent in
+            server.handle("GET", "/f") { request in
+                let isFirst = request.headers["Range"]?.hasPrefix("bytes=0-") ?? false
+                if !isFirst { await gate.pass() }
+                return Self.answer(request, of: size)
+            }
+            var options = DownloadOptions(segments: 2)
+            options.minimumSegmentSize = 100_000
+            syncs_fail_once(path + ".ferry-part")
+            let started = StartedDownload()
+            agent.download(Get("/f"), to: .file(path), options: options, completion: started.take)
+            // The clerk's, when only the first piece has been written.
+            #expect(await eventually { syncs_have_failed() || started.calls > 0 })
+            gate.open()
+            let error = await started.error()
+            #expect(error?.code == .fileIO && error?.errno == Int(EIO))
+            #expect(folder.bytes("f") == nil && folder.part("f")?.count == size && folder.hasMetadata("f"))
+            let file = try await agent.download(Get("/f"), to: .file(path), options: options)
+            #expect(file.resumedFrom == 0 && folder.names == ["f"])
+            #expect(folder.bytes("f") == LoopbackServer.pattern(0..<size))
         }
     }
 

@@ -1,3 +1,4 @@
+import FerryMeasurement
 import FerryTesting
 import Foundation
 import Synchronization
@@ -116,6 +117,28 @@ import Testing
             #expect(await eventually { agent.core.state.withLock { $0.resting == 1 && $0.table.count == 2 } })
             task.cancel()
             #expect(await started.error()?.code == .cancelled)
+        }
+    }
+
+    // MARK: Locks
+
+    /// After a write that hung, the name of the part file is known as left until another run has the lock.
+    @Test func aPartFileThatAnotherProcessHasLockedSinceIsNotWaitedFor() async throws {
+        let folder = try Folder()
+        let holder = try ChildProcess([
+            "flock", "--no-fork", folder.file("f.ferry-part"), "sh", "-c", "echo locked; exec cat",
+        ])
+        defer { holder.stop() }
+        #expect(holder.readLine() == "locked")
+        LeftParts.shared.add("f.ferry-part", in: try OpenDirectory(folder.path))
+        try await withFlow { _, agent in
+            var request = HTTPRequest(.get, "/bytes/10")
+            request.deadline = .seconds(30)
+            let path = folder.file("f")
+            let error = await fault { [request] () throws(RequestError) in
+                try await agent.download(request, to: .file(path))
+            }
+            #expect(error?.code == .fileIO && error?.errno == Int(EBUSY) && error?.phase == .preparing)
         }
     }
 

@@ -14,6 +14,8 @@ import Testing
     enum Stage: CaseIterable {
         /// Opening the part file.
         case open
+        /// Deleting a part file that has another name somewhere, when it is open and locked.
+        case delete
         /// The sync of a part file that is emptied for another file.
         case begin
         /// The sync with which the progress of segments is saved.
@@ -26,6 +28,7 @@ import Testing
         func hold() {
             switch self {
             case .open: opens_hold()
+            case .delete: unlinks_hold()
             case .directory: directories_hold()
             case .begin, .clerk, .place: syncs_hold()
             }
@@ -35,6 +38,7 @@ import Testing
         var held: Int32 {
             switch self {
             case .open: opens_held()
+            case .delete: unlinks_held()
             case .directory: directories_held()
             case .begin, .clerk, .place: syncs_held()
             }
@@ -43,6 +47,7 @@ import Testing
         func release() {
             switch self {
             case .open: opens_release()
+            case .delete: unlinks_release()
             case .directory: directories_release()
             case .begin, .clerk, .place: syncs_release()
             }
@@ -129,6 +134,9 @@ import Testing
         var options = DownloadOptions()
         switch stage {
         case .open, .place, .directory: break
+        case .delete:
+            try folder.write([], "in.held/other")
+            #expect(link(folder.file("in.held/other"), folder.file(name + ".ferry-part")) == 0)
         case .begin: try folder.leavePart(Array("another file".utf8), "f", of: server.baseURL + "/other")
         case .clerk:
             (options.segments, options.minimumSegmentSize) = (2, 100_000)
@@ -165,7 +173,7 @@ import Testing
             if stage == .open { #expect(await eventually { folder.names == ["in.held"] }) }
             if stage == .directory { #expect(folder.bytes(name) == Self.bytes) }
             next.download(request, to: .file(folder.file(name)), completion: last.take)
-        case .begin, .clerk, .place:
+        case .delete, .begin, .clerk, .place:
             // Nothing else writes to the part meanwhile: other runs wait for it.
             request.deadline = .milliseconds(300)
             let second = await fault { [request] () throws(RequestError) in

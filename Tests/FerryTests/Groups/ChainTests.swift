@@ -150,6 +150,27 @@ import Testing
         #expect(cancelled?.code == .cancelled)
     }
 
+    @Test func indexAndNameAreThoseOfOneStep() async throws {
+        let agent = NetworkAgent.with(StubTransport(always: .response()))
+        let value = ChainRequest(value: "x").map { $0 + "y" }
+        let chains: [(ChainRequest<String>, Int, String)] = [
+            (ChainRequest(Echo("A")).then("inner") { _ in value }.map { _ -> String in throw Oops() }, 0, "Echo"),
+            (ChainRequest(value, name: "first").map { _ -> String in throw Oops() }, 0, "first"),
+            (
+                ChainRequest(Echo("A")).then("inner") { _ in value.then("deep") { Echo($0) } }
+                    .map { _ -> String in throw Oops() }, 1, "deep"
+            ),
+            (
+                ChainRequest(Echo("A")).then("inner") { _ in ChainRequest(value, name: "deep") }
+                    .then("last") { _ in value }.map { _ -> String in throw Oops() }, 0, "Echo"
+            ),
+        ]
+        for (chain, index, name) in chains {
+            let error = await fault { () throws(RequestError) in try await agent.send(chain) }
+            #expect(error?.failedIndex == index && error?.failedStep == name)
+        }
+    }
+
     @Test func placesSpeakOfGroupsInsideOneAnother() async throws {
         let agent = NetworkAgent.with(StubTransport(["/bad": .response(status: 500)]))
         let inner = ChainRequest(Echo("x")).then("worse") { _ in Echo("bad") }

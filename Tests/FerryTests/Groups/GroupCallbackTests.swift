@@ -1,5 +1,6 @@
 import Dispatch
 import FerryTesting
+import Synchronization
 import Testing
 
 @testable import Ferry
@@ -10,6 +11,18 @@ import Testing
 
     private let book = Logbook()
     private let queue = DispatchQueue(label: "test.callbacks")
+
+    @Test func theLastReportIsMadeAlsoIfTheGroupEndsFirst() {
+        let queue = DispatchQueue(label: "test.reports", attributes: .concurrent)
+        queue.suspend()
+        let told = Mutex<[GroupProgress]>([])
+        let reporter = ProgressReporter(on: queue) { progress in told.withLock { $0.append(progress) } }
+        reporter.report { GroupProgress(finished: 2, total: 2) }
+        reporter.forget()
+        queue.resume()
+        queue.sync(flags: .barrier) {}
+        #expect(told.withLock { $0 } == [GroupProgress(finished: 2, total: 2)])
+    }
 
     private struct PassOn: RequestInterceptor {
         func intercept(_ request: OutgoingRequest, of run: RunInfo) async throws -> InterceptedResponse? { nil }

@@ -314,25 +314,6 @@ import Testing
         await agent.shutdown()
     }
 
-    /// RFC 9111, 4.3.5: the response to the later HEAD updates the one to GET, whichever comes first.
-    @Test(arguments: [("no-cache", "answer 3"), ("max-age=60", "cached whole")])
-    func aLaterHEADUpdatesTheEarlierGET(directive: String, text: String) async throws {
-        let stub = StubTransport { request in
-            if request.number == 1 { return .hold }
-            return .response(
-                headers: ["Cache-Control": directive, "ETag": "\"a\""], body: "answer \(request.number)")
-        }
-        let agent = bench.agent(stub)
-        let first = Task { [request = kept()] in try await agent.send(request) }
-        await stub.waitForHeld(1)
-        _ = try await agent.send(kept(method: .head))
-        stub.releaseAll(
-            with: .response(headers: ["Cache-Control": "max-age=600", "ETag": "\"a\""], body: "whole"))
-        #expect(try await first.value.value == "whole")
-        #expect(try await texts(agent, kept()) == [text])
-        await agent.shutdown()
-    }
-
     /// A response that may not be stored says nothing of the response to a later request.
     @Test func anEarlierResponseThatIsNotStoredRemovesNoLaterOne() async throws {
         let (stub, agent, first) = await held(inMemory: true)

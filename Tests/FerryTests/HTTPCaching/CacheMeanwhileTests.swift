@@ -41,7 +41,7 @@ import Testing
     @Test func aRequestThatIsSentAfterALongLookIsTheLater() async throws {
         let (stub, store) = (counting(["Cache-Control": "max-age=60"]), HeldReads())
         let agent = bench.agent(stub, memory: false) { $0.cache?.storage = { store } }
-        let first = Task { [request] in try await agent.send(request).value }
+        let first = Task { [request] in try await agent.send(request, cache: .revalidate).value }
         while !store.isHeld { await Task.yield() }
         _ = try await agent.send(request, cache: .reload)
         store.release()

@@ -43,6 +43,13 @@ import Testing
         let document = try JSON(parsing: #"{"a": [18446744073709551615]}"#)
         let error = #expect(throws: JSONMismatch.self) { try Arguments(json: document) }
         #expect(error?.path == "$.a[0]")
+        for text in ["9223372036854775808", "18446744073709551616", "-9223372036854775809", "1e300"] {
+            let document = try JSON(parsing: #"{"a": \#(text)}"#)
+            #expect(throws: JSONMismatch.self) { try Arguments(json: document) }
+        }
+        let exact = try JSON(parsing: #"{"a": -9223372036854775808, "b": 9223372036854775807, "c": 1e18, "d": 0.5}"#)
+        let arguments = try Arguments(json: exact)
+        #expect(arguments == ["a": .integer(.min), "b": .integer(.max), "c": 1e18, "d": 0.5])
         #expect(throws: JSONMismatch.self) { try Arguments(json: [1]) }
     }
 }

@@ -101,6 +101,23 @@ import Glibc
         #expect(outcomes.allSatisfy { $0.count == 1 })
     }
 
+    @Test func aResponseThatWasReadToItsEndDoesNotKeepItsAgent() async throws {
+        let server = try LoopbackServer()
+        weak var core: AgentCore?
+        let response: StreamedResponse
+        do {
+            let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL))
+            core = agent.core
+            response = try await agent.stream(Get("/bytes/100000"))
+            let body = try await response.body.collect(upTo: 100_000)
+            #expect(body.count == 100_000)
+        }
+        #expect(await eventually { core == nil })
+        try await server.waitForOpenConnections(atMost: 0)
+        let rest = try await response.body.collect(upTo: 1)
+        #expect(rest.isEmpty && response.status == 200)
+    }
+
     @Test func anAgentLetGoAtRestClosesItsConnections() async throws {
         let server = try LoopbackServer()
         for _ in 0..<20 {

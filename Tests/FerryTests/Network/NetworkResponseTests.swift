@@ -44,7 +44,10 @@ import Testing
         #expect(second.metrics.connect == nil)
         #expect(first.attempts == 1)
         #expect(second.metrics.bytesReceived > 3)
-        #expect(second.metrics.total >= second.metrics.firstByte ?? .zero)
+        for metrics in [first.metrics, second.metrics] {
+            let phases = [metrics.nameLookup, metrics.connect, metrics.tls, metrics.firstByte].compactMap { $0 }
+            #expect(phases.reduce(metrics.queue, +) <= metrics.total)
+        }
         #expect(server.connectionCount == 1)
         await agent.shutdown()
     }

@@ -47,6 +47,25 @@ import Testing
         #expect(curlCommand(url: "https://h/", options: options, redacted: false).contains("'kim:canary@proxy:3128'"))
     }
 
+    /// `--cert FILE[:PASSWORD]`, in which a backslash protects a colon and a backslash.
+    @Test func aColonInThePathOfTheCertificateBeginsNoPassword() {
+        var options = CurlCommand.Options()
+        options.clientCertificate = "/etc/pki/api:8443\\x.pem"
+        options.clientKey = "/etc/pki/api:8443\\x.key"
+        let text = curlCommand(url: "https://h/", options: options)
+        #expect(text.contains(" --cert '/etc/pki/api\\:8443\\\\x.pem' --key '/etc/pki/api:8443\\x.key' "), "\(text)")
+    }
+
+    @Test func onlyTheWholeCommandNamesTheProxiesThatItDoesNotUse() {
+        var options = CurlCommand.Options()
+        #expect(!curlCommand(url: "http://h/").contains("--noproxy"))
+        #expect(curlCommand(url: "http://h/", redacted: false).hasPrefix("curl --noproxy '*' -H"))
+        options.proxy = "http://proxy:3128"
+        #expect(
+            curlCommand(url: "http://h/", options: options, redacted: false)
+                .hasPrefix("curl --proxy 'http://proxy:3128' --noproxy '' -H"))
+    }
+
     @Test func whatCurlWouldTakeForAPatternIsNone() {
         #expect(curlCommand(url: "http://[::1]:80/x").contains(" --globoff "))
         #expect(curlCommand(url: "http://h/a{b}").contains(" --globoff "))

@@ -8,15 +8,15 @@ import Testing
 /// Runs commands with bash and curl, and checks what the server received.
 @Suite(.timeLimit(.minutes(3))) struct CurlRunTests {
     private func sent(
-        _ server: LoopbackServer, _ command: CurlCommand, before: String = ""
+        _ server: LoopbackServer, _ command: CurlCommand, before: String = "", environment: [String: String] = [:]
     ) throws -> LoopbackRequest {
         let text = before + command.text(redacted: false)
-        let end = try run(text)
+        let end = try run(text, environment)
         try #require(end.code == 0, "\(text.prefix(2000))\n\(end.output)")
         return try #require(server.requests.last)
     }
 
-    private func run(_ text: String) throws -> ChildProcess.End {
+    private func run(_ text: String, _ variables: [String: String] = [:]) throws -> ChildProcess.End {
         var arguments = ["bash", "-c", "{ \(text) ; } 2>&1"]
         let file = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UInt64.random(in: 0 ... .max)).sh")
         // The system allows words of 128 KiB.
@@ -27,7 +27,7 @@ import Testing
         defer { try? FileManager.default.removeItem(at: file) }
         // Without the user's own settings.
         let environment = ["CURL_HOME": "/nonexistent", "HOME": "/nonexistent", "http_proxy": "", "all_proxy": ""]
-        return try ChildProcess(arguments, environment: environment).finish()
+        return try ChildProcess(arguments, environment: environment.merging(variables) { $1 }).finish()
     }
 
     /// Without curl's fields for the framing and the host.
@@ -64,9 +64,14 @@ import Testing
         let random = (0..<5000).map { _ in UInt8.random(in: .min ... .max) }
         let cut = Array("ä€😀".utf8)
         let long = (0..<150_000).map { UInt8(32 + $0 % 95) }
-        for bytes in [all, Array(all.dropFirst()), Array(all.dropFirst().reversed()), random, [0], [0, 0x31], [0xFF]]
-            + cut.indices.map({ Array(cut[..<$0]) }) + cut.indices.map({ Array(cut[$0...]) }) + [long]
-        {
+        var bodies: [[UInt8]] = [
+            all, Array(all.dropFirst()), Array(all.dropFirst().reversed()), random, [0], [0, 0x31], [0xFF], long,
+        ]
+        bodies += cut.indices.map { Array(cut[..<$0]) }
+        bodies += cut.indices.map { Array(cut[$0...]) }
+        // No options of the program that prints them.
+        bodies += [[0x2D, 0], [0x2D, 0x76, 0x61, 0, 0x2D], [0x2D, 0x2D, 0], [0x2D] + long]
+        for bytes in bodies {
             let request = try sent(server, CurlCommand(method: .post, url: server.baseURL, body: .bytes(bytes)))
             #expect(request.body == bytes)
             #expect(fields(request) == [])
@@ -152,6 +157,7 @@ import Testing
                 .init(name: "f\(index)", content: .bytes(Array(text.utf8)), fileName: "a;b.txt", contentType: "x/y"))
         }
         given.append(.init(name: "zero", content: .bytes([0, 1, 2])))
+        given.append(.init(name: "dash", content: .bytes([0x2D, 0x76, 0])))
         given.append(.init(name: "zerof", content: .bytes([0, 1, 2]), fileName: "z.bin", contentType: "x/y"))
         given.append(.init(name: "a=b", content: .bytes([0x3D])))
         let fields: Headers = ["X-One": "a;b, \"c\" \\d", "X-Two": "it's; type=x/z", "X-One": "again"]
@@ -173,6 +179,19 @@ import Testing
             if let type = given.contentType { #expect(lines.contains("Content-Type: \(type)")) }
             #expect(lines.filter { $0.hasPrefix("X-") } == given.headers.map { "\($0.name): \($0.value)" })
         }
+    }
+
+    @Test func theProxiesOfTheEnvironmentDoNotApply() throws {
+        let (server, proxy, other) = (try LoopbackServer(), try LoopbackServer(), try LoopbackServer())
+        var command = CurlCommand(url: server.baseURL + "/hello")
+        let request = try sent(
+            server, command, environment: ["http_proxy": proxy.baseURL, "all_proxy": proxy.baseURL])
+        #expect(request.target == "/hello" && proxy.requestCount == 0)
+        command.options.proxy = proxy.baseURL
+        let proxied = try sent(
+            proxy, command, environment: ["http_proxy": other.baseURL, "no_proxy": "*", "NO_PROXY": "*"])
+        #expect(proxied.target == server.baseURL + "/hello")
+        #expect(server.requestCount == 1 && other.requestCount == 0)
     }
 
     @Test func aRedactedCommandIsStillOne() throws {

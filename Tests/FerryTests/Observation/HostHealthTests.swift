@@ -1,3 +1,4 @@
+import FerryTesting
 import Synchronization
 import Testing
 
@@ -214,6 +215,18 @@ private final class ManualClock: Sendable {
         }
         #expect(await changes.next()?.host == "http://h")
         #expect(await changes.next() == nil)
+    }
+
+    @Test func anIterationEndsWithTheAgentAlsoIfTheSequenceIsKept() async throws {
+        var agent: NetworkAgent? = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        let kept = try #require(agent?.hostHealthChanges)
+        var changes = kept.makeAsyncIterator()
+        _ = try await agent?.send(Get())
+        #expect(await changes.next()?.host == "http://h")
+        agent = nil
+        #expect(await changes.next() == nil)
+        var late = kept.makeAsyncIterator()
+        #expect(await late.next() == nil)
     }
 
     @Test func threadsThatRacePutNothingOutOfOrder() async {

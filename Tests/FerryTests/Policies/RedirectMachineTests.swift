@@ -154,6 +154,25 @@ import Testing
         #expect(there.next?.drops("Cookie") == true)
     }
 
+    @Test func whatBeginsAgainHasItsSecretsAndAllItsRedirects() {
+        let seen = Seen()
+        let policy = RedirectPolicy.follow(upTo: 1) { hop in
+            seen.hops.withLock { $0.append(hop) }
+            return .follow
+        }
+        var machine = RedirectMachine(policy)
+        let asked = Asked(url: "http://h/a", method: .get)
+        for location in ["http://g/", "/b"] {
+            #expect(machine.isAtStart)
+            let next = machine.answered(status: 302, locations: [location], to: asked).next
+            #expect(next?.dropsSecrets == (location == "http://g/") && !machine.isAtStart)
+            #expect(machine.answered(status: 302, locations: [location], to: asked).code == .tooManyRedirects)
+            machine.beginAgain()
+        }
+        #expect(machine.isAtStart && machine.history.map(\.target) == ["http://g/", "http://h/b"])
+        #expect(seen.hops.withLock { $0.map(\.number) } == [1, 1])
+    }
+
     @Test func credentialsOfALocationAreDropped() {
         #expect(answer(302, "http://u:p@g/b").next?.url == "http://g/b")
     }

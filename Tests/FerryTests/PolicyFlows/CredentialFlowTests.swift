@@ -221,6 +221,34 @@ import Testing
         }
     }
 
+    @Test("A server that an adapter chooses for the next attempt is asked for itself", arguments: Way.allCases)
+    func otherServerOfAnAdapter(way: Way) async throws {
+        let provider = Provider { $0.realm == "r" ? Self.right : nil }
+        let second = try LoopbackServer()
+        second.handle(Self.basicPath) { _ in
+            LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"second\""])
+        }
+        let attempts = Mutex(0)
+        try await withProvider(provider) {
+            $0.adapters = [
+                Adapt { request, run in
+                    guard run.url.hasSuffix(Self.basicPath) else { return }
+                    let number = attempts.withLock { attempts in
+                        attempts += 1
+                        return attempts
+                    }
+                    if number > 1 { request.url = second.baseURL + Self.basicPath }
+                }
+            ]
+        } _: { server, agent in
+            let error = await agent.result(Get(Self.basicPath), way).error
+            #expect(error?.code == .invalidStatusCode(401) && error?.attempts == 2)
+            #expect(provider.challenges.map(\.realm) == ["r", "second"])
+            #expect(second.requestCount == 1)
+            #expect(second.requests.allSatisfy { $0.headers["Authorization"] == nil })
+        }
+    }
+
     @Test("An Authorization header that was refused does not prevent the credential")
     func staleHeader() async throws {
         let provider = Provider { _ in Self.right }

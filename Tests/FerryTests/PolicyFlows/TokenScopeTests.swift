@@ -76,6 +76,34 @@ import Testing
         }
     }
 
+    @Test("A mirror that an adapter chooses for a retry says nothing about the token", arguments: Way.allCases)
+    func mirrorForARetry(way: Way) async throws {
+        let mirror = try LoopbackServer()
+        mirror.handle("/data") { _ in LoopbackResponse(status: 401) }
+        let attempts = Mutex(0)
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+            $0.retryPolicy = .quick
+            $0.adapters = [
+                Adapt { request, run in
+                    guard run.url.hasSuffix("/data") else { return }
+                    let number = attempts.withLock { attempts in
+                        attempts += 1
+                        return attempts
+                    }
+                    if number > 1 { request.url = mirror.baseURL + "/data" }
+                }
+            ]
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            server.script(path: "/data", uses: 1, unwanted(503))
+            let error = await agent.result(Get("/data"), way).error
+            #expect(error?.code == .invalidStatusCode(401) && error?.attempts == 2)
+            #expect(mirror.requestCount == 1 && tokens.count("/token") == 0)
+            for sent in mirror.requests { expectNoSecret(in: sent) }
+        }
+    }
+
     @Test("A prebuilt request keeps its own credentials, unless it asks for the token", arguments: Way.allCases)
     func customRequest(way: Way) async throws {
         struct Asking: Request {
@@ -300,6 +328,30 @@ import Testing
                 #expect(reply.attempts == 4 && reply.redirects.count == 1 && reply.status == 200)
             }
             #expect(tokens.issued == 2)
+        }
+    }
+
+    @Test(
+        "A refresh has helped if the new token leads to a redirect, or to an error of the request",
+        arguments: [302, 404]
+    )
+    func helpedWithoutSuccess(status: Int) async throws {
+        let storage = try LoopbackServer()
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired)
+            $0.refreshLimit = RefreshLimit(maxRefreshes: 1, window: .seconds(3600))
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            server.handle("/file") { request in
+                if !tokens.isValid(request) { return LoopbackResponse(status: 401) }
+                return LoopbackResponse(status: status, headers: ["Location": storage.baseURL + "/hello"])
+            }
+            for number in 1...3 {
+                tokens.expire()
+                let error = await agent.result(Get("/file")).error
+                #expect(error?.code == (status == 302 ? nil : .invalidStatusCode(404)))
+                #expect(tokens.issued == number)
+            }
         }
     }
 

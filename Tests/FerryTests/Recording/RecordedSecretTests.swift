@@ -59,6 +59,20 @@ import Testing
         #expect(!RecordedBody.matches(made, type, Array(other.utf8), type))
     }
 
+    /// They are not searched.
+    @Test func valuesThatAreNestedTooDeeplyAreMasked() throws {
+        func nested(_ value: String, _ levels: Int) -> String {
+            String(repeating: "[", count: levels) + value + String(repeating: "]", count: levels)
+        }
+        func recorded(_ text: String) throws -> String {
+            let made = SecretBodies.masked(Array(text.utf8), type: "application/json", declared: [])
+            return String(decoding: try #require(made), as: UTF8.self)
+        }
+        #expect(try recorded(nested("1.0", 63)) == nested("1.0", 63))
+        #expect(try recorded(nested("1.0, {}", 64)) == nested("\"***\", \"***\"", 64))
+        #expect(try recorded(nested("{\"a\": []}", 64)) == nested("\"***\"", 64))
+    }
+
     @Test func aDeclaredNameAroundAnotherIsSecret() throws {
         let form = Array("card[pin][0]=canary&card[number]=seen".utf8)
         let made = SecretBodies.masked(form, type: "application/x-www-form-urlencoded", declared: ["pin"])
@@ -100,6 +114,27 @@ import Testing
         ("application/vnd.x+ndjson", "\u{FEFF}{\"token\":\"canary\"}\n", "\u{FEFF}{\"token\":\"***\"}\n"),
         ("application/x-json", "{\"token\":\"canary\"}", "{\"token\":\"***\"}"),
         ("application/json, text/plain", "{\"token\":\"canary\"}", "{\"token\":\"***\"}"),
+        // Numbers and white space, and values of any type under any spelling of a name.
+        (
+            "application/json",
+            "{ \"access_token\": \"canary\", \"id\":123456789012345678901,\n\t\"price\" : 1.10, \"e\":1E2 }\n",
+            "{ \"access_token\": \"***\", \"id\":123456789012345678901,\n\t\"price\" : 1.10, \"e\":1E2 }\n"
+        ),
+        (
+            "application/json",
+            #"[{"p\u0061ss":{"a":["]}\"canary",{}]},"seen":[{},[],"a\\"]},{"pwd":-1.50,"token":null,"a":"{\"token"}]"#,
+            #"[{"p\u0061ss":"***","seen":[{},[],"a\\"]},{"pwd":"***","token":"***","a":"{\"token"}]"#
+        ),
+        ("application/json", "\u{FEFF}{\"token\":[\"canary\"] ,\"n\":0.0}", "\u{FEFF}{\"token\":\"***\" ,\"n\":0.0}"),
+        // Names of access keys and tokens of well-known services.
+        (
+            "application/json", #"{"AccessKeyId":"seen","SecretAccessKey":"canary","secret_access_key":"canary"}"#,
+            #"{"AccessKeyId":"seen","SecretAccessKey":"***","secret_access_key":"***"}"#
+        ),
+        (
+            "application/json", #"{"accessJwt":"canary","refreshJwt":"canary","jwt":"canary"}"#,
+            #"{"accessJwt":"***","refreshJwt":"***","jwt":"***"}"#
+        ),
         // Semicolons in forms. A secret value may contain them.
         ("application/x-www-form-urlencoded", "a=1;password=canary&b=2", "a=1;password=***&b=2"),
         ("application/x-www-form-urlencoded", "password=canary;canary=;x=canary&b;c", "password=***&b;c"),

@@ -82,6 +82,32 @@ struct Adapt: RequestAdapter {
         #expect(!request.hasBody || request.isIdempotent, "PUT is idempotent")
     }
 
+    @Test func anotherServerGetsNoSecretOfTheConfiguration() async throws {
+        func sent(to url: String, key: String? = nil, path: String = "/x") async throws -> Headers {
+            let adapter = Adapt { request, _ in
+                request.url = url
+                if let key { request.headers["X-Key"] = key }
+            }
+            let stub = StubTransport(always: .response())
+            let agent = agent([adapter], stub) {
+                $0.baseURL = "http://kim:canary@h"
+                $0.cdnURL = "http://cdn"
+                $0.headers = ["X-Key": "canary", "X-Public": "1"]
+                $0.sensitiveHeaders = ["X-Key"]
+            }
+            try await agent.send(Full(path: path, headers: ["X-Own": "2"]))
+            return try #require(stub.requests.first).headers
+        }
+        let moved = try await sent(to: "http://mirror/x")
+        #expect(moved == ["X-Public": "1", "X-Own": "2"])
+        let keyed = try await sent(to: "http://mirror/x", key: "theirs")
+        #expect(keyed["X-Key"] == "theirs" && keyed["Authorization"] == nil)
+        for url in ["http://H:80/y", "http://cdn/y"] {
+            let kept = try await sent(to: url)
+            #expect(kept["X-Key"] == "canary" && kept["Authorization"] != nil, "\(url)")
+        }
+    }
+
     @Test func theResponseSaysWhereItCameFrom() async throws {
         let stub = StubTransport(always: .response())
         let agent = agent([Adapt { request, _ in request.url = "http://kim:canary@other/y" }], stub)

@@ -35,6 +35,22 @@ import Testing
         #expect(stub.requests.count == 1)
     }
 
+    @Test func timeBeforeTheTaskOfARunLooksAtItsResponseCounts() async {
+        var configuration = NetworkConfiguration.test
+        configuration.deadline = .milliseconds(300)
+        configuration.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .zero)
+        let stub = StubTransport(answers: [.response(status: 503), .response()])
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let run = AwaitedRun.start(Get(), by: agent.core)
+        let first = await run.answer(by: agent.core)
+        let start = ContinuousClock.now
+        while ContinuousClock.now - start < .milliseconds(305) { await Task.yield() }
+        let last = await run.goOn(Get(), after: first, by: agent.core)
+        #expect(RequestMetrics(last, ProcessingTimes(isMeasured: false)).total >= .milliseconds(300))
+        #expect(stub.requests.count == 1)
+        await agent.shutdown()
+    }
+
     @Test func andBeforeWhatFollowsARedirect() async {
         let stub = StubTransport(answers: [.redirect(to: "/y"), .response()])
         let error = await heldUp(stub).error

@@ -202,6 +202,35 @@ import Testing
             }, "the closure is released, whoever keeps the task")
     }
 
+    private struct HoldingMore: Request {
+        let token: Token
+        let path = "/x"
+        let tag: String? = "tag"
+        let method = HTTPMethod.post
+        var body: RequestBody? { .string("body") }
+        var observers: [any RequestObserver] { [Watch(token: token)] }
+    }
+
+    /// A request of a class may keep its task: that would be a cycle.
+    @Test(arguments: [200, 404]) func aTaskThatIsKeptHoldsNothingOfItsRequest(status: Int) async {
+        let agent = agent(StubTransport(always: .response(status: status)))
+        let tasks = Mutex<[RequestTask<Response>]>([])
+        let isGone = await isGone { token in
+            let outcome = Outcome<Response>()
+            let task = agent.start(HoldingMore(token: token), completion: outcome.take)
+            tasks.withLock { $0.append(task) }
+            _ = await outcome.result
+        }
+        #expect(isGone)
+        let task = tasks.withLock { $0[0] }
+        #expect(task.state == (status == 200 ? .finished : .failed) && task.tag == "tag" && task.id > 0)
+        #expect(task.metrics.attempts == 1)
+        // Nobody is left to be told.
+        task.cancel()
+        task.setPriority(.high)
+        await agent.shutdown()
+    }
+
     @Test func theClosureForTheProgressGoesWithTheResult() async throws {
         let server = try LoopbackServer()
         let folder = try Folder()

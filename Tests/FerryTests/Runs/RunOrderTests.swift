@@ -124,6 +124,20 @@ import Testing
         return script
     }
 
+    @Test func aRefusedRunThatIsCancelledFailsOnce() async {
+        let book = Logbook()
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        agent.core.processingQueue.suspend()
+        let outcome = Outcome<Response>()
+        let task = agent.start(LoggedRequest(book, path: "http:// h"), completion: outcome.take)
+        task.cancel()
+        agent.core.processingQueue.resume()
+        #expect(await outcome.code == .cancelled)
+        await agent.shutdown()
+        #expect(task.state == .cancelled && outcome.count == 1)
+        #expect(book.events == ["failurePreprocessor cancelled", "willDeliver cancelled"])
+    }
+
     @Test(arguments: Case.allCases, Way.allCases)
     func everyStepComesInItsOrderAndPlace(_ what: Case, _ way: Way) async {
         #expect(await play(what, by: way) == script(what, by: way))

@@ -76,6 +76,29 @@ import Tracing
         #expect(tracer.finishedSpans.count == 2)
     }
 
+    /// A run that is sent again without end must not open spans without end.
+    @Test func aRunHasSpansForAsManyAttemptsAsFerryRecords() async throws {
+        let tracer = InMemoryTracer()
+        let fields = try await withLoopbackServer { server in
+            server.handle("GET", "/x") { request in
+                let number = Int(request.target.dropFirst("/x?".count)) ?? 0
+                if number == 130 { return LoopbackResponse() }
+                return LoopbackResponse(status: 302, headers: ["Location": "/x?\(number + 1)"])
+            }
+            try await withNetworkAgent(configuration: configuration(server, tracer)) { agent in
+                var request = HTTPRequest(.get, "/x?0")
+                request.redirectPolicy = .follow(upTo: 200)
+                _ = try await agent.send(request)
+            }
+            return server.requests.map(\.headers)
+        }
+        let run = try #require(tracer.finishedSpans.first { $0.kind == .internal })
+        let attempts = tracer.finishedSpans.filter { $0.kind == .client }
+        let carried = attempts.map(\.spanID) + [run.spanID, run.spanID, run.spanID]
+        #expect(attempts.count == 128 && tracer.activeSpans.isEmpty)
+        #expect(fields.map { $0[InMemoryTracer.spanIDKey] ?? "" } == carried)
+    }
+
     /// A tracer with W3C's format: an incoming traceparent is passed on as one.
     @Test func withoutAServiceContextTheTraceContextIsTheParent() async throws {
         let tracer = InMemoryTracer()
