@@ -24,10 +24,11 @@ func clockText(_ duration: Duration) -> String {
 private func oneOrTwo(_ value: Double) -> String { fixed(value, value < 10 ? 2 : value < 100 ? 1 : 0) }
 
 extension Duration {
-    /// Rounded to nanoseconds; `nil` for a negative number, NaN, or more than a year.
+    /// Rounded to nanoseconds, but at least a microsecond unless it is 0, which would be no limit; `nil` for a negative
+    /// number, NaN, or more than a year.
     init?(seconds: Double) {
         guard seconds >= 0, seconds <= 31_536_000 else { return nil }
-        self = .nanoseconds(Int64((seconds * 1e9).rounded()))
+        self = .nanoseconds(seconds == 0 ? 0 : max(1000, Int64((seconds * 1e9).rounded())))
     }
 }
 

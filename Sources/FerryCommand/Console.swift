@@ -56,11 +56,18 @@ enum Console {
         return fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &error) == 0 && out.st_rdev == error.st_rdev
     }()
 
-    /// The numbers of writes to standard output that have begun and ended.
+    /// Does something with an output file that may block, like standard output.
+    static func counted<Result>(_ work: () -> Result) -> Result {
+        begun.add(1, ordering: .relaxed)
+        defer { ended.add(1, ordering: .relaxed) }
+        return work()
+    }
+
+    /// The numbers of writes that have begun and ended, to standard output or to a file.
     private static let begun = Atomic<UInt64>(0)
     private static let ended = Atomic<UInt64>(0)
 
-    /// From now on the process ends with `code` if a write to standard output takes longer than 0.2 seconds: the reader
+    /// From now on the process ends with `code` if a write takes longer than 0.2 seconds: the reader
     /// may never continue, and a blocked write cannot be interrupted. `message` goes to stderr.
     static func endsIfStuck(
         _ code: ExitCode, saying message: String? = nil, unless end: InterruptionFlag? = nil, since seen: UInt64? = nil

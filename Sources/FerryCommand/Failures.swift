@@ -15,6 +15,8 @@ enum ExitCode: Int32, Sendable, CaseIterable {
     case statusNotAccepted = 5
     /// Ended by ctrl-C: 128 + SIGINT, as in shells.
     case interrupted = 130
+    /// Ended by SIGTERM: 128 + SIGTERM.
+    case terminated = 143
 
     /// A short description for the help.
     var meaning: String {
@@ -26,6 +28,7 @@ enum ExitCode: Int32, Sendable, CaseIterable {
         case .validationFailed: "validation failed or condition met"
         case .statusNotAccepted: "status not accepted"
         case .interrupted: "interrupted"
+        case .terminated: "terminated"
         }
     }
 }
@@ -52,8 +55,10 @@ struct UsageError: Error, Equatable {
 enum FailureText {
     /// One sentence without secrets. `request` has the limits that were set.
     static func of(_ error: RequestError, _ request: any Request) -> String {
-        explanation(of: error, request)
-            ?? [error.code.description, error.message].filter { !$0.isEmpty }.joined(separator: ": ")
+        if let text = explanation(of: error, request) { return text }
+        // The code says what part of the library refused the request.
+        if error.isWrongUsage && !error.message.isEmpty { return error.message }
+        return [error.code.description, error.message].filter { !$0.isEmpty }.joined(separator: ": ")
     }
 
     /// `nil` if the code and the message of the error are enough.
@@ -170,6 +175,14 @@ enum FailureText {
         let end = isBroken ? url.endIndex : url[begin...].firstIndex { "/?#".contains($0) } ?? url.endIndex
         let rest = url[begin..<end].lastIndex(of: "@").map { url[url.index(after: $0)...] } ?? url[begin...]
         return String(url[..<begin] + rest.prefix { $0 != "?" && $0 != "#" })
+    }
+
+    /// A valid URL without user and password.
+    static func withoutUser(_ url: String) -> String {
+        let begin = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        let end = url[begin...].firstIndex { "/?#".contains($0) } ?? url.endIndex
+        guard let at = url[begin..<end].lastIndex(of: "@") else { return url }
+        return String(url[..<begin] + url[url.index(after: at)...])
     }
 
     private static func place(of url: String) -> (host: String, authority: String) {

@@ -87,6 +87,8 @@ extension Multipart {
 final class OutputFile {
     private let path: String
     private var descriptor: Int32 = -1
+    /// Not a regular file, so that its reader may make a write wait.
+    private var mayBlock = false
     /// Why it could not be written; nothing is written after that.
     private(set) var fault: InputError?
 
@@ -99,14 +101,19 @@ final class OutputFile {
     /// Opens and truncates it.
     func open() {
         if descriptor >= 0 || fault != nil { return }
-        descriptor = Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+        // A pipe may have no reader.
+        descriptor = Console.counted { Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666) }
         if descriptor < 0 { fault = Self.unwritable(path, errno) }
+        var status = stat()
+        mayBlock = fstat(descriptor, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) {
         open()
         if fault != nil { return }
-        let code = Console.write(bytes, to: descriptor)
+        let code =
+            mayBlock
+            ? Console.counted { Console.write(bytes, to: descriptor) } : Console.write(bytes, to: descriptor)
         if code != 0 { fault = Self.unwritable(path, code) }
     }
 
@@ -118,6 +125,16 @@ final class OutputFile {
         if let fault = file.fault { throw fault }
     }
 
+    /// The path that an option names. Throws as ``check(_:)`` does, and for `-`, which names no file. `way` says what
+    /// leads to standard output.
+    static func checked(
+        _ path: String, of option: String, instead way: String = "/dev/stdout is standard output"
+    ) throws -> String {
+        if path == "-" { throw UsageError("--\(option) needs a file, not -; \(way)") }
+        try check(path)
+        return path
+    }
+
     /// Throws if it is known before anything is sent that the file cannot be written.
     static func check(_ path: String) throws(InputError) {
         var status = stat()
@@ -127,8 +144,58 @@ final class OutputFile {
             return
         }
         if path.isEmpty { throw unwritable(path, ENOENT) }
-        let folder = path.lastIndex(of: "/").map { path[...$0] } ?? "."
-        if access(String(folder), W_OK | X_OK) != 0 { throw unwritable(path, errno) }
+        if access(folder(of: path), W_OK | X_OK) != 0 { throw unwritable(path, errno) }
+    }
+
+    /// The target of a download for a path: a directory if it is one or ends in a slash, and otherwise a file, which
+    /// will be replaced. A link stays: the file that it names is replaced or created. Throws if it is known before
+    /// anything is sent that this is not possible.
+    static func downloadTarget(_ path: String) throws -> DownloadTarget {
+        if path == "-" { throw UsageError("--output needs a file, not -; ferry fetch -o - writes to standard output") }
+        var status = stat()
+        let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        if isDirectory || path.hasSuffix("/") {
+            if access(path, W_OK | X_OK) != 0 { throw unwritable(path, errno) }
+            if !isDirectory { throw unwritable(path, ENOTDIR) }
+            return .directory(path)
+        }
+        if path.isEmpty { throw unwritable(path, ENOENT) }
+        return .file(try replaceable(path))
+    }
+
+    /// The file at the end of a chain of links, if it can be replaced.
+    private static func replaceable(_ path: String) throws -> String {
+        var place = path
+        for _ in 0..<mostLinks {
+            var status = stat()
+            let isThere = lstat(place, &status) == 0
+            let kind = isThere ? status.st_mode & S_IFMT : S_IFREG
+            if isOfSystem(place) || ![S_IFREG, S_IFLNK, S_IFDIR].contains(kind) {
+                throw UsageError("\(path) is not a regular file, and cannot be replaced; ferry fetch -o writes into it")
+            }
+            if access(folder(of: place), W_OK | X_OK) != 0 { throw unwritable(path, errno) }
+            if kind == S_IFDIR { throw unwritable(path, EISDIR) }
+            guard kind == S_IFLNK else { return place }
+            guard let next = try? FileManager.default.destinationOfSymbolicLink(atPath: place) else {
+                throw unwritable(path, errno)
+            }
+            place = next.hasPrefix("/") ? next : folder(of: place) + next
+        }
+        throw unwritable(path, ELOOP)
+    }
+
+    private static let mostLinks = 40
+
+    /// Whether it is below `/dev` or `/proc`, where files stand for something else. `/dev/shm` has ordinary files.
+    private static func isOfSystem(_ path: String) -> Bool {
+        guard let real = realpath(folder(of: path), nil) else { return false }
+        defer { free(real) }
+        let folder = String(cString: real) + "/"
+        return ["/dev/", "/proc/"].contains(where: folder.hasPrefix) && !folder.hasPrefix("/dev/shm/")
+    }
+
+    private static func folder(of path: String) -> String {
+        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
     }
 
     private static func unwritable(_ path: String, _ code: Int32) -> InputError {

@@ -16,7 +16,8 @@ enum Main {
 
     /// Finds the subcommand, parses its options and runs it. An error becomes one line on stderr.
     static func run(_ arguments: [String]) async -> ExitCode {
-        let code = await find(arguments)
+        let end = await find(arguments)
+        let code = end == .interrupted && InterruptionFlag.termination.isRaised ? .terminated : end
         guard let fault = Console.outputFault else { return code }
         // A file with the beginning of a response must not look complete.
         Console.error("ferry: standard output: \(fault)\n")
@@ -94,24 +95,46 @@ enum Main {
     }
 }
 
-/// Runs `operation` and cancels its task at the first ctrl-C, so that it can end with its results so far. A second
-/// ctrl-C ends the process at once, and so does blocked standard output.
+/// Runs `operation` and cancels its task at the first ctrl-C or SIGTERM, so that it can end with its results so far and
+/// remove its files. A second signal ends the process at once, and so does output that is blocked. A SIGTERM directly
+/// after the first signal is the same one: timeout(1) sends it to the process and to its group.
 func interruptible<Value: Sendable>(
     _ operation: @escaping @Sendable () async throws -> Value
 ) async throws -> (value: Value, wasInterrupted: Bool) {
     let flag = InterruptionFlag()
-    let task = Task { try await operation() }
-    signal(SIGINT, SIG_IGN)
-    let source = DispatchSource.makeSignalSource(signal: SIGINT, queue: .global())
-    source.setEventHandler {
-        if flag.raise() { _exit(ExitCode.interrupted.rawValue) }
-        task.cancel()
-        Console.endsIfStuck(.interrupted)
+    let firstTime = Mutex<ContinuousClock.Instant?>(nil)
+    let signals = [SIGINT, SIGTERM]
+    let (handled, ready) = AsyncStream.makeStream(of: Void.self)
+    let task = Task {
+        // What it prints may make somebody send a signal.
+        for await _ in handled.prefix(signals.count) {}
+        return try await operation()
     }
-    source.resume()
+    let sources = signals.map { number in
+        signal(number, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+        source.setEventHandler {
+            if number == SIGTERM { _ = InterruptionFlag.termination.raise() }
+            let code = number == SIGTERM ? ExitCode.terminated : .interrupted
+            let since = firstTime.withLock { first in
+                defer { first = first ?? .now }
+                return first?.duration(to: .now)
+            }
+            if let since {
+                if number == SIGTERM && since < .milliseconds(500) { return }
+                _exit(code.rawValue)
+            }
+            _ = flag.raise()
+            task.cancel()
+            Console.endsIfStuck(code)
+        }
+        source.setRegistrationHandler { ready.yield() }
+        source.resume()
+        return source
+    }
     defer {
-        source.cancel()
-        signal(SIGINT, SIG_DFL)
+        for source in sources { source.cancel() }
+        for number in signals { signal(number, SIG_DFL) }
     }
     let value = try await task.value
     return (value, flag.isRaised)
@@ -119,6 +142,9 @@ func interruptible<Value: Sendable>(
 
 /// A flag: ctrl-C was pressed, or an exchange has ended.
 final class InterruptionFlag: Sendable {
+    /// SIGTERM asked the process to end.
+    static let termination = InterruptionFlag()
+
     private let raised = Atomic(false)
 
     var isRaised: Bool { raised.load(ordering: .relaxed) }

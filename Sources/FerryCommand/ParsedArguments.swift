@@ -27,6 +27,8 @@ extension ParsedArguments {
     private static let turn = Mutex(())
     /// The numbers of options without a letter begin above all letters.
     private static let firstNumber: Int32 = 1000
+    /// What getopt returns for an operand.
+    private static let operand: Int32 = 1
 
     /// Parses the arguments after the subcommand.
     init(_ arguments: [String], of options: [CommandOption]) throws(UsageError) {
@@ -44,8 +46,9 @@ extension ParsedArguments {
                 name: UnsafePointer(pair.1), has_arg: pair.0.argumentKind, flag: nil, val: firstNumber + Int32(index))
         }
         table.append(option())
-        // The leading colon makes getopt return ':' if a value is missing.
-        var letters = ":"
+        // The hyphen makes getopt return operands as they come: otherwise the options would end at the first operand if
+        // the environment has POSIXLY_CORRECT. The colon makes it return ':' if a value is missing.
+        var letters = "-:"
         for option in options {
             guard let letter = option.letter else { continue }
             letters.append(letter)
@@ -59,6 +62,10 @@ extension ParsedArguments {
         while true {
             let found = getopt_long(Int32(argv.count - 1), &argv, letters, &table, nil)
             if found == -1 { break }
+            if found == operand {
+                parsed.operands.append(String(cString: optarg))
+                continue
+            }
             if found == Int32(UInt8(ascii: "?")) || found == Int32(UInt8(ascii: ":")) {
                 let word = argv[max(1, Int(optind) - 1)].map { String(cString: $0) } ?? ""
                 throw complaint(missingValue: found == Int32(UInt8(ascii: ":")), number: optopt, word: word, options)
@@ -89,6 +96,8 @@ extension ParsedArguments {
         // getopt_long names an unknown letter, but not an unknown word.
         guard number == 0 else { return UsageError("unknown option \(shown)") }
         let name = String(word.prefix { $0 != "=" })
+        let longer = options.map { "--" + $0.name }.filter { name != "--" && $0.hasPrefix(name) }
+        if longer.count > 1 { return UsageError("option \(name) is ambiguous: \(longer.joined(separator: ", "))") }
         return UsageError("unknown option \(word)\(Suggestion.text(for: name, in: options.map { "--" + $0.name }))")
     }
 }
@@ -166,6 +175,7 @@ extension ParsedArguments {
         guard CommandURL.hasWebScheme(text) else {
             throw UsageError("--\(name) must be a URL that begins with http:// or https://, not '\(text)'")
         }
+        if let fault = RequestCheck.fault(ofBase: text) { throw UsageError("--\(name): \(fault)") }
         return text
     }
 

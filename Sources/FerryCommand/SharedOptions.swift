@@ -1,6 +1,7 @@
 internal import Ferry
 internal import FerryRedis
 internal import FoundationEssentials
+internal import Glibc
 
 /// `--engine`: the engine for requests over HTTP/1.1.
 enum EngineOption {
@@ -17,11 +18,18 @@ enum EngineOption {
     /// `nil` if it is not set.
     static func engine(_ arguments: ParsedArguments) throws(UsageError) -> TransferEngine? {
         switch arguments.last(name) {
-        case nil: nil
+        case nil: try environment()
         case "automatic": .automatic
         case "libcurl": .libcurl
         case .some(let text): throw UsageError("--engine must be automatic or libcurl, not '\(text)'")
         }
+    }
+
+    /// The library takes another word for the default, which a user would not notice.
+    private static func environment() throws(UsageError) -> TransferEngine? {
+        let text = getenv("FERRY_ENGINE").map { String(cString: $0) } ?? ""
+        if text.isEmpty || words.contains(text) { return nil }
+        throw UsageError("FERRY_ENGINE must be automatic or libcurl, not '\(text)'")
     }
 }
 
@@ -196,7 +204,7 @@ enum CommandURL {
         return ["http://", "https://", "http+unix://", "https+unix://"].contains(where: start.hasPrefix)
     }
 
-    private static func hasScheme(_ url: String) -> Bool {
+    static func hasScheme(_ url: String) -> Bool {
         let scheme = url.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
         return !scheme.isEmpty && url.dropFirst(scheme.count).hasPrefix("://")
     }

@@ -157,17 +157,26 @@ import Testing
                     String(repeating: "0", count: 64))
                 let mismatch = try reports(digest.output).first
                 #expect(digest.code == 4 && mismatch?.error?.code == "contentMismatch")
-                let nowhere = try run(#""$0" download "$1/bytes/5" -o "$2/none/f" --json"#, server.baseURL, folder)
-                let lost = try reports(nowhere.output).first
-                #expect(nowhere.code == 3 && lost?.error?.code == "fileIO")
-                let line = try run(#""$0" download "$1/bytes/5" -o "$2/none/f" 2>&1"#, server.baseURL, folder)
-                let text = "/bytes/5: cannot write \(folder)/none: No such file or directory\n"
-                #expect(line.output.hasSuffix(text), "\(line)")
-                let broken = try run(#""$0" download "http://a b/" 2>&1"#)
-                #expect(broken.output == "ferry download: invalid URL \"http://a b/\": space at position 9\n")
+                let count = server.requestCount
+                for (target, reason) in [
+                    ("none/f", "No such file or directory"), ("none/", "No such file or directory"),
+                    ("loop", "Too many levels of symbolic links"),
+                ] {
+                    try FileManager.default.createSymbolicLink(atPath: folder + "/loop", withDestinationPath: "loop")
+                    defer { try? FileManager.default.removeItem(atPath: folder + "/loop") }
+                    let path = "\(folder)/\(target)"
+                    let line = try run(#""$0" download "$1/bytes/5" -o "$2" 2>&1"#, server.baseURL, path)
+                    let text = "ferry download: cannot write \(path): \(reason)\n"
+                    #expect(line.code == 2 && line.output == text, "\(line)")
+                }
+                let broken = try run(#""$0" download "http://a b/" -o "$1" 2>&1"#, folder)
+                let text = "ferry download: invalid URL \"http://a b/\": space at position 9\n"
+                #expect(broken.code == 1 && broken.output == text, "\(broken)")
                 #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
+                #expect(server.requestCount == count)
                 for line in [
-                    "", "http://h/ -o /dev/null http://i/", "http://h/ --sha256 abc", "http://h/ --limit-rate x",
+                    "", "http://h/ -o /dev/nothing http://i/", "http://h/ --sha256 abc", "http://h/ --limit-rate x",
+                    "http://h/ ftp://h/",
                 ] {
                     #expect(try run(#""$0" download \#(line) 2>/dev/null"#).code == 1, "\(line)")
                 }
@@ -175,11 +184,80 @@ import Testing
         }
     }
 
+    @Test func theFileThatALinkNamesIsReplacedOrCreated() async throws {
+        try await withFolder { folder in
+            try FileManager.default.createDirectory(atPath: folder + "/in", withIntermediateDirectories: true)
+            try FileManager.default.createSymbolicLink(atPath: folder + "/a", withDestinationPath: "in/b")
+            try FileManager.default.createSymbolicLink(atPath: folder + "/in/b", withDestinationPath: folder + "/c")
+            try await withLoopbackServer { server in
+                for size in [10, 20] {
+                    let end = try run(#""$0" download "$1" -o "$2""#, server.baseURL + "/bytes/\(size)", folder + "/a")
+                    #expect(end.code == 0 && end.output == folder + "/c\n", "\(end)")
+                    #expect(FileManager.default.contents(atPath: folder + "/c")?.count == size)
+                }
+            }
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: folder + "/a") == "in/b")
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: folder + "/in/b") == folder + "/c")
+        }
+    }
+
+    @Test func whatIsNoRegularFileIsNotReplaced() async throws {
+        try await withFolder { folder in
+            try FileManager.default.createSymbolicLink(atPath: folder + "/null", withDestinationPath: "/dev/null")
+            #expect(mkfifo(folder + "/fifo", 0o600) == 0)
+            for path in [folder + "/null", folder + "/fifo", "/dev/stdout", "/dev/null", "/proc/self/fd/1"] {
+                // Nothing is sent: there is no server.
+                let end = try run(#""$0" download http://127.0.0.1:1/ -o "$1" 2>&1"#, path)
+                #expect(end.code == 1 && end.output.contains("\(path) is not a regular file"), "\(end)")
+            }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["fifo", "null"])
+            #expect(throws: Never.self) { try order("http://h/", "-o", "/dev/shm/ferry-nothing") }
+        }
+    }
+
+    @Test func aFileThatAnotherDownloadWritesIsSaidSo() async throws {
+        try await withFolder { folder in
+            try await withLoopbackServer { server in
+                let (url, target) = (server.baseURL + "/bytes/400000", folder + "/f")
+                let first = try ChildProcess([try program, "download", url, "-o", target, "--limit-rate", "20K"])
+                while !FileManager.default.fileExists(atPath: target + ".ferry-part") {
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+                let second = try run(#""$0" download "$1" -o "$2" 2>&1"#, url, target)
+                let text = "cannot write f: another download writes the same file\n"
+                #expect(second.code == 3 && second.output.hasSuffix(text), "\(second)")
+                first.signal(SIGINT)
+                #expect(first.finish().code == 130)
+            }
+        }
+    }
+
+    @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143))])
+    func afterASignalThereIsAnObjectForEachFile(signal: Int32, code: Int32) async throws {
+        try await withFolder { folder in
+            try await withLoopbackServer { server in
+                let second = server.baseURL.replacing("//", with: "//u:pw@") + "/hello"
+                let line = [try program, "download", "--json", "--at-once", "1", "-o", folder]
+                let process = try ChildProcess(line + [server.baseURL + "/delay/60000", second])
+                try await server.waitForRequests(1)
+                process.signal(signal)
+                // As timeout(1) does.
+                if signal == SIGTERM { process.signal(signal) }
+                let end = process.finish()
+                let reports = try reports(end.output)
+                #expect(end.code == code && reports.map(\.error?.code) == ["cancelled", "cancelled"], "\(end)")
+                #expect(!end.output.contains("pw@") && server.requestCount == 1)
+            }
+        }
+    }
+
     @Test func theOrderIsRead() throws {
         #expect(try order("http://h/", "-o", "/tmp").target == .directory("/tmp"))
-        #expect(try order("http://h/", "-o", "/tmp/nothing/").target == .directory("/tmp/nothing/"))
+        #expect(throws: InputError.self) { try order("http://h/", "-o", "/tmp/nothing/") }
         #expect(try order("http://h/", "-o", "/tmp/nothing-there").target == .file("/tmp/nothing-there"))
         #expect(try order("http://h/").target == .directory("."))
+        let once = try order("http://h/a", "http://i/", "http://h/a#b")
+        #expect(once.requests.map(\.path) == ["http://h/a", "http://i/"])
         let rates = ["500": 500, "500k": 500_000, "2M": 2_000_000, "1G": 1_000_000_000]
         for (text, bytes) in rates {
             #expect(try order("http://h/", "--limit-rate", text).options.bytesPerSecond == bytes)

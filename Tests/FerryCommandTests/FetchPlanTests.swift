@@ -45,10 +45,36 @@ import Testing
         ["http://h/", "--retries", "x"], ["http://h/", "--tls-min", "1.1"], ["http://h/", "--key", "/dev/null"],
         ["http://h/", "--proxy", "http://p", "--proxy-env"], ["http://h/", "--no-proxy", "h"],
         ["http://h/", "--resolve", "h"], ["http://h/", "--resolve", "h:80"], ["http://h/", "--resolve", "[::1]"],
+        ["http://h/", "--resolve", ":80:1.1.1.1"], ["http://h/", "--resolve", "h:80:x"],
+        ["http://h/", "--resolve", "h:0:1.1.1.1"], ["http://h/", "--resolve", "h:80:1.1.1.1,"],
+        ["http://h/", "--resolve", "[::1]:80:1.1.1.1"], ["http://h/", "--resolve", "h/:80:1.1.1.1"],
+        ["http://h/", "--resolve", "h:80:" + Array(repeating: "1.1.1.1", count: 17).joined(separator: ",")],
+        ["http://h/", "--unix-socket", ""], ["http://h/", "--unix-socket", String(repeating: "a", count: 108)],
+        ["http://h/", "--proxy", ""], ["http://h/", "--proxy", "https://p"], ["http://h/", "--proxy", "h:x"],
+        ["http://h/", "--proxy", "h", "--no-proxy", "a/b"],
+        ["http://h/", "--events", "--status", "200"], ["http://h/", "--har", "-"],
         ["http://h/", "--json", "--to-curl"], ["http://h/", "--show-secrets"], ["http://h/", "--schema"],
     ])
     func nonsenseIsAUsageError(line: [String]) {
         #expect(throws: UsageError.self) { try FetchPlan(ParsedArguments(line, of: FetchCommand.allOptions)) }
+    }
+
+    /// `ferry bench` and `ferry download` have these options, too. The messages name them, and no password.
+    @Test(arguments: [
+        (["--resolve", ":80:1.1.1.1"], "--resolve must be HOST:PORT:ADDRESS, not ':80:1.1.1.1'"),
+        (["--unix-socket", ""], "--unix-socket must be a path of 1 to 107 bytes, not of 0"),
+        (["--proxy", "ftp://x"], "--proxy must be http://, socks5:// or socks5h://, and a host, not 'ftp://x'"),
+        (["--proxy", "ftp://u:pw@x"], "--proxy must be http://, socks5:// or socks5h://, and a host"),
+    ]) func aWrongAddressIsSaidOfItsOption(line: [String], message: String) {
+        for options in [FetchCommand.allOptions, BenchCommand.allOptions, DownloadCommand.allOptions] {
+            #expect(throws: UsageError(message)) { try NetworkConfiguration(ParsedArguments(line, of: options)) }
+        }
+    }
+
+    @Test func addressesOfBothKindsAreTaken() throws {
+        let overrides = try plan("http://h/", "--resolve", "h:80:::1,[::2],1.2.3.4").configuration.hostOverrides
+        #expect(overrides == ["h:80": ["::1", "[::2]", "1.2.3.4"]])
+        #expect(try plan("http://h/", "--proxy", "socks5h://u:p@h:1", "--no-proxy", "a, .b,10.0.0.0/8").count == 1)
     }
 
     /// The grammar of JSON has no limit for numbers (RFC 8259, 6).

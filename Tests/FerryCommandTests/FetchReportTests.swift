@@ -81,12 +81,13 @@ import Testing
     }
 
     @Test(arguments: [
-        ("http://a b/", "invalidURL"), ("gopher://h/", "unsupportedScheme"), ("http://127.0.0.1:1/", "connect"),
+        ("http://a b/", "invalidURL", ExitCode.usage), ("gopher://h/", "unsupportedScheme", .usage),
+        ("http://127.0.0.1:1/", "connect", .transferFailed),
     ])
-    func whatCannotBeSentHasItsCode(url: String, code: String) async throws {
+    func whatCannotBeSentHasItsCode(url: String, code: String, exitCode: ExitCode) async throws {
         let report = try await report(url)
         #expect(report.fault?.code == code)
-        #expect(report.exitCode == .transferFailed)
+        #expect(report.exitCode == exitCode)
     }
 
     @Test func aURLWithoutItsBeginningIsOneOfHTTP() async throws {
@@ -95,28 +96,39 @@ import Testing
             #expect(report.response?.status == 200)
         }
         let end = try FerryProgram.run("download", "ftp://127.0.0.1:1/x")
-        #expect(end.code == 3 && end.output.hasSuffix(": a URL begins with http:// or https://\n"), "\(end)")
+        #expect(end.code == 1 && end.output.hasSuffix(": a URL begins with http:// or https://\n"), "\(end)")
     }
 
     @Test(arguments: [
         (["http://nobody.invalid/"], "could not resolve \"nobody.invalid\""),
         (["127.0.0.1:1/x"], "could not connect to 127.0.0.1:1: connection refused"),
+        (["//127.0.0.1:1/x"], "could not connect to 127.0.0.1:1: connection refused"),
+        (["http://h/", "--unix-socket", "/none"], "could not connect to /none: No such file or directory"),
+        (["http://h/", "--proxy", "127.0.0.1:1"], "could not connect to the proxy: Connection refused"),
+    ]) func aFailureNamesWhatItIsAbout(line: [String], text: String) throws {
+        let end = try FerryProgram.run(["fetch"] + line)
+        #expect(end.code == 3 && end.output == "ferry fetch: \(text)\n", "\(end)")
+    }
+
+    @Test(arguments: [
         (["http://kim:secret@a b/x?q=1"], "invalid URL \"http://a b/x\": space at position 9"),
         (["http://kim:s3/pw@h:1/x?q=1"], "invalid URL \"http://h:1/x\": the port is not a number up to 65535"),
         (["http://kim:s3#pw@h:1/x"], "invalid URL \"http://h:1/x\": the port is not a number up to 65535"),
         (["http://kim:s3?pw@h/x"], "invalid URL \"http://h/x\": the port is not a number up to 65535"),
         (["http://h/a?q=b c"], "invalid URL \"http://h/a\": space in a part that is not shown"),
-        (["//127.0.0.1:1/x"], "could not connect to 127.0.0.1:1: connection refused"),
         (["/get"], "invalid URL \"http:///get\": no host"),
         (["http://kim:secret@:80/"], "invalid URL \"http://:80/\": no host"),
         (["http://[::1/x"], "invalid URL \"http://[::1/x\": no ] after the address"),
         (["http://h:99999/"], "invalid URL \"http://h:99999/\": port 99999 is not a number up to 65535"),
-        (["http://h/", "--unix-socket", "/none"], "could not connect to /none: No such file or directory"),
-        (["http://h/", "--proxy", "127.0.0.1:1"], "could not connect to the proxy: Connection refused"),
+        (["http://h/", "-X", "a b"], "the method is not a token"),
+        (["http://h/", "-H", "a b: c"], "the name of a header field is not a token"),
         (["gopher://h/x"], "\"gopher://h/x\" cannot be fetched: a URL begins with http:// or https://"),
-    ]) func aFailureNamesWhatItIsAbout(line: [String], text: String) throws {
-        let end = try FerryProgram.run(["fetch"] + line)
-        #expect(end.code == 3 && end.output == "ferry fetch: \(text)\n", "\(end)")
+    ]) func whatCannotBeSentIsWrongUsageEverywhere(line: [String], text: String) throws {
+        for command in [["fetch"], ["fetch", "--to-curl"], ["bench", "-n", "1"]] {
+            let end = try FerryProgram.run(command + line)
+            let said = "ferry \(command[0]): \(text)" + (command[0] == "bench" ? " (see ferry bench --help)\n" : "\n")
+            #expect(end.code == 1 && end.output == said, "\(end)")
+        }
     }
 
     @Test func aBoundThatPassedIsNamed() async throws {

@@ -194,6 +194,8 @@ import Testing
         try await withLoopbackServer { server in
             let end = try FerryProgram.run("fetch", "--events", server.baseURL + "/status/404")
             #expect(end.code == 5 && end.output == "ferry fetch: status 404 is not accepted (expected 200)\n", "\(end)")
+            let text = try FerryProgram.run("fetch", "--events", server.baseURL + "/hello")
+            #expect(text.code == 4 && text.output.contains("text/event-stream"), "\(text)")
             let json = try FerryProgram.run("fetch", "--events", "--json", server.baseURL + "/status/404")
             #expect(json.code == 5 && json.output == end.output, "\(json)")
         }

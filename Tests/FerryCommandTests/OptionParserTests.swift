@@ -1,3 +1,4 @@
+import FerryMeasurement
 import Testing
 
 @testable import FerryCommand
@@ -6,6 +7,7 @@ import Testing
     private static let options = [
         CommandOption("header", "H", value: "'N: V'", "A field"),
         CommandOption("repeat", value: "N", "How often"),
+        CommandOption("retries", value: "N", "More tries"),
         CommandOption("json", "Objects"),
         CommandOption("insecure", "k", "No checks"),
     ]
@@ -23,6 +25,26 @@ import Testing
         #expect(parsed.has("insecure") && parsed.has("json"))
     }
 
+    @Test func theBeginningOfOneOptionIsEnough() throws {
+        #expect(try parse("--js", "--rep=2").last("repeat") == "2")
+        #expect(try parse("--js").has("json"))
+    }
+
+    /// The engine and getopt read these variables.
+    @Test func theEnvironmentChangesNoCommandLine() throws {
+        for (name, value, code) in [
+            ("POSIXLY_CORRECT", "1", Int32(0)), ("FERRY_ENGINE", "", 0), ("FERRY_ENGINE", "libcurl", 0),
+            ("FERRY_ENGINE", "bogus", 1),
+        ] {
+            let end = try FerryProgram.run(["fetch", "http://h/", "--to-curl"], environment: [name: value])
+            let message = "FERRY_ENGINE must be automatic or libcurl, not 'bogus'"
+            #expect(end.code == code && end.output.contains(message) == (code == 1), "\(end)")
+        }
+        let named = try FerryProgram.run(
+            ["fetch", "http://h/", "--to-curl", "--engine", "libcurl"], environment: ["FERRY_ENGINE": "bogus"])
+        #expect(named.code == 0, "\(named)")
+    }
+
     @Test func twoDashesEndTheOptions() throws {
         #expect(try parse("--", "--json").operands == ["--json"])
         #expect(try !parse("--", "--json").has("json"))
@@ -36,6 +58,8 @@ import Testing
         (["--haeder", "A: b"], "unknown option --haeder (did you mean --header?)"),
         (["--secure"], "unknown option --secure (did you mean --insecure?)"),
         (["--repeat"], "option --repeat needs a value"),
+        (["--re"], "option --re is ambiguous: --repeat, --retries"),
+        (["a", "--re=1", "b"], "option --re is ambiguous: --repeat, --retries"),
         (["-H"], "option -H needs a value"),
         (["--json=yes"], "option --json takes no value"),
     ])
@@ -69,6 +93,12 @@ import Testing
         #expect(try arguments("timeout", "3").seconds("timeout") == .seconds(3))
         #expect(try arguments("delay", "0").seconds("delay", allowingZero: true) == .zero)
         #expect(try arguments("timeout", "1").seconds("deadline") == nil)
+    }
+
+    /// 0 would be no limit.
+    @Test func noTimeIsRoundedToNone() throws {
+        #expect(try arguments("timeout", "1e-12").seconds("timeout") == .microseconds(1))
+        #expect(Duration(seconds: 0) == .zero && Duration(seconds: 1.5e-6) == .nanoseconds(1500))
     }
 
     @Test func timesAndSizesMayHaveAUnit() throws {

@@ -37,6 +37,30 @@ import Testing
         }
     }
 
+    /// `-` would be a file of that name.
+    @Test(arguments: [
+        ["fetch", "http://h/", "--har", "-"], ["download", "http://h/", "-o", "-"], ["bench", "http://h/", "--json=-"],
+        ["bench", "http://h/", "--html", "-"], ["run", "PLAN", "--html", "-"], ["run", "PLAN", "--har=-"],
+    ]) func aHyphenIsNoOutputFile(line: [String]) throws {
+        let plan = try TemporaryFile(Array(#"{"requests": {"a": "http://h/"}, "run": "a"}"#.utf8))
+        let end = try FerryProgram.run(line.map { $0 == "PLAN" ? plan.path : $0 })
+        #expect(end.code == 1 && end.output.contains(" needs a file, not -; "), "\(end)")
+        #expect(line[0] != "download" || end.output.contains("ferry fetch -o - writes to standard output"))
+        #expect(!FileManager.default.fileExists(atPath: "-"))
+    }
+
+    @Test func theObjectSaysWhetherTheFileWasWritten() async throws {
+        try await withLoopbackServer { server in
+            let end = try run("", ["fetch", "--json", "-o", "/dev/full", server.baseURL + "/hello"])
+            let said = "ferry fetch: cannot write /dev/full: No space left on device\n"
+            #expect(end.code == 3 && end.output.contains(#""ok":false"#) && end.output.contains(said), "\(end)")
+            #expect(end.output.contains(#""code":"fileIO""#) && end.output.contains(#""status":200"#))
+            let file = try TemporaryFile([])
+            let good = try run("", ["fetch", "--json", "-o", file.path, server.baseURL + "/hello"])
+            #expect(good.code == 0 && good.output.contains(#""ok":true"#), "\(good)")
+        }
+    }
+
     @Test func anotherFaultDecidesFirst() async throws {
         try await withLoopbackServer { server in
             let end = try run(">/dev/full", ["fetch", server.baseURL + "/bytes/10", "--status", "404"])

@@ -150,6 +150,28 @@ import Testing
         #expect(complaint(text).hasPrefix(expected), "\(complaint(text))")
     }
 
+    @Test(arguments: [
+        (#""basic": "nocolon""#, "basic: expected user:password"),
+        (#""method": "G ET""#, "method: the method is not a token"),
+        (#""method": """#, "method: the method is not a token"), (#""method": "CONNECT""#, "method: CONNECT cannot be"),
+        (#""headers": {"A": 1, "a b": "c"}"#, "header 'a b': the name of a header field is not a token"),
+        (#""headers": {"a": "b\nc"}"#, "header 'a': the value of the header field a contains a control character"),
+        (#""bearer": "a\nb""#, "bearer: "), (#""body": "x", "method": "HEAD""#, "a HEAD request cannot have a body"),
+        (#""json": {}, "method": "HEAD""#, "a HEAD request cannot have a body"),
+        (#""form": {}, "method": "HEAD""#, "none"), (#""basic": "{{v}}", "headers": {"a": "{{v}}"}"#, "none"),
+        (#""method": "PURGE", "body": "x", "headers": {"Content-Length": 1}"#, "none"),
+    ]) func whatTheEngineWouldRefuseIsSaidWithItsLine(_ members: String, _ expected: String) {
+        let found = complaint(
+            "{\"variables\": {\"v\": \"x\"}, \"requests\": {\"a\": {\"path\": \"/\",\n\(members)}}, \"run\": \"a\"}")
+        #expect(found.hasPrefix(expected == "none" ? expected : "p.json:2: " + expected), "\(found)")
+    }
+
+    @Test func aFixedURLIsLookedAtToo() {
+        let text = "{\"requests\": {\"a\":\n\"http://a b/\"}, \"run\": \"a\"}"
+        #expect(complaint(text) == "p.json:2: path: invalid URL \"http://a b/\": space at position 9")
+        #expect(complaint(#"{"variables": {"v": "x"}, "requests": {"a": "http://{{v}} /"}, "run": "a"}"#) == "none")
+    }
+
     @Test func filesThatCannotBeReadAreSaidSo() {
         #expect(throws: InputError("cannot read /nowhere/plan.json: No such file or directory")) {
             try PlanReader.plan(at: "/nowhere/plan.json")

@@ -42,6 +42,15 @@ import Testing
         #expect(text.contains("a-name-that-is-rather-long"))
     }
 
+    @Test func theColumnOfStatesIsAsWideAsTheLongest() {
+        var cancelled = row("b")
+        (cancelled.state, cancelled.status, cancelled.isFromCache) = (.cancelled, nil, false)
+        let lines = lines([row("a"), cancelled], columns: 80)
+        #expect(lines[0] == "step  status       total    queue  connect     wait     body")
+        #expect(lines[1] == "  a   200         123 ms        –        –        –        –  cached")
+        #expect(lines[2] == "  b   cancelled   123 ms        –        –        –        –")
+    }
+
     @Test func defaultValuesAreOmitted() {
         var plain = row("b")
         plain.isFromCache = false

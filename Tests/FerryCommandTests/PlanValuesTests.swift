@@ -53,6 +53,25 @@ import Testing
         #expect(Set(requests.compactMap { $0.headers["X-Own"] }).count == 2)
     }
 
+    @Test func aGivenValueHasTheKindOfThePlans() throws {
+        let plan = try PlanSchema.plan(
+            #"""
+            {"variables": {"n": 5, "b": true, "s": "5", "z": null, "own": "{{n}}"}, "requests": {"a": "/{{free|x}}"},
+             "run": "a"}
+            """#)
+        func values(_ given: (String, String)...) throws -> [String: JSON] {
+            try PlanStart(plan, values: given.map { (name: $0, value: $1) }).state.values(
+                of: ["n", "b", "s", "z", "own", "free"])
+        }
+        let made = try values(("n", "6.5"), ("b", "false"), ("s", "7"), ("z", "8"), ("free", "9"))
+        #expect(made == ["n": 6.5, "own": 6.5, "b": false, "s": "7", "z": "8", "free": "9"])
+        // The text must stay the same.
+        for text in ["x", "1.10", "1e3", "-0", "042409", "123456789012345678901234567890", "\"6\"", "true"] {
+            #expect(try values(("n", text))["n"] == JSON(text))
+        }
+        #expect(try values(("b", "1"))["b"] == "1")
+    }
+
     @Test func aLoadOfPlansMakesThemAnewForEachRun() async throws {
         let plan = try PlanSchema.plan(
             #"""

@@ -85,6 +85,10 @@ import Testing
     @Test(arguments: [
         (["--base", "http://h", "--serve"], Int32(1), "--base and --serve cannot be combined"),
         (["--var", "novalue"], 1, "--var must be 'key=value'"),
+        (["--base", "http://a b"], 1, "--base: invalid URL \"http://a b\": space at position 9"),
+        (["--dry-run", "--json"], 1, "--dry-run and --json cannot be combined"),
+        (["--dry-run", "--html", "a"], 1, "--dry-run and --html cannot be combined"),
+        (["--dry-run", "--har", "a"], 1, "--dry-run and --har cannot be combined"),
         (["--serve", "--var", "who={{"], 0, "ok: "),
     ]) func whatMakesNoSenseIsSaid(_ options: [String], _ code: Int32, _ message: String) throws {
         let file = try TemporaryFile(Array(Self.greeting.utf8))
@@ -113,7 +117,10 @@ import Testing
         (#""x/{{who|kim}}""#, "", #"no base URL is configured and "x/{{who|kim}}" is a relative path: "#),
         (#""{{who|kim}}/x""#, "", #"no base URL is configured and "{{who|kim}}/x" is a relative path: "#),
         (#""/x""#, #""base": "", "#, #"no base URL is configured and "/x" is a relative path: "#),
-        (#""/x""#, #""base": "h:80", "#, "the base 'h:80' does not begin with http:// or https://"),
+        (#""/x?u=http://i/""#, "", #"no base URL is configured and "/x?u=http://i/" is a relative path: "#),
+        (#""/x""#, #""base": "h:80", "#, "the base 'h:80' cannot be used: it does not begin with http:// or https://"),
+        (#""/x""#, #""base": "http://", "#, "the base 'http://' cannot be used: invalid URL \"http://\": no host"),
+        (#""/x""#, #""base": "http://a b", "#, "the base 'http://a b' cannot be used: invalid URL "),
     ]) func aMissingBaseIsSaidBeforeTheFirstPlanRuns(_ path: String, _ base: String, _ message: String) async throws {
         try await withLoopbackServer { server in
             let good = try TemporaryFile(
@@ -122,6 +129,24 @@ import Testing
             let end = try FerryProgram.run(["run", good.path, bad.path])
             #expect(end.code == 2 && end.output.hasPrefix("ferry run: \(bad.path):1: \(message)"), "\(end.output)")
             #expect(server.requests.isEmpty)
+            let dry = try FerryProgram.run("run", "--dry-run", good.path, bad.path)
+            #expect(dry.code == (message.hasPrefix("no base") ? 0 : 2), "\(dry)")
+        }
+    }
+
+    @Test func afterCtrlCThereIsAnObjectForEachPlan() async throws {
+        try await withLoopbackServer { server in
+            let file = try TemporaryFile(Array(#"{"requests": {"a": "/delay/60000"}, "run": "a"}"#.utf8))
+            let line = ["run", "--json", "--base", server.baseURL, file.path, file.path]
+            let process = try ChildProcess([try FerryProgram.path] + line)
+            try await server.waitForRequests(1)
+            process.signal(SIGINT)
+            let end = process.finish()
+            let plans = try end.output.split(separator: "\n").map { try JSON(parsing: String($0)) }
+            let states = plans.map { $0.value(atPointer: "/steps/0/state")?.string }
+            #expect(end.code == 130 && states == ["cancelled", "skipped"], "\(end)")
+            #expect(plans.map { $0["ok"]?.bool } == [false, false])
+            #expect(plans[1].value(atPointer: "/steps/0/reason")?.string == "the run was cancelled")
         }
     }
 

@@ -45,11 +45,32 @@ import Testing
         process.stop()
     }
 
+    /// The folder has the key of the client's certificate.
+    @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143))])
+    func theFolderOfTheCertificatesIsRemoved(signal: Int32, code: Int32) throws {
+        let folder = NSTemporaryDirectory() + "ferry-serve-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: folder) }
+        let shell = ["/bin/sh", "-c", #"exec "$0" serve --tls valid 2>&1"#, try FerryProgram.path]
+        let process = try ChildProcess(shell, environment: ["TMPDIR": folder])
+        #expect(process.readLine()?.hasPrefix("authority: \(folder)/ferry-testing-") == true)
+        #expect(process.readLine()?.hasPrefix("https://") == true)
+        #expect(try names().count == 1)
+        process.signal(signal)
+        let end = process.finish()
+        #expect(end.code == code && end.output == "0 requests on 0 connections\n", "\(end)")
+        #expect(try names().isEmpty)
+    }
+
     @Test(arguments: [
         ("{", ":1: not JSON: "),
         ("[]", ":1: a script: expected an object, found "),
         (#"{"rules": []}"#, ":1: unknown member 'rules' in a script; the only member is scripts"),
         ("{}", ":1: a script: 'scripts' is missing"),
+        ("{\"scripts\": [],\n\"scripts\": []}", ":2: 'scripts' appears twice"),
+        ("{\"scripts\": [{\"steps\": [],\n\"steps\": []}]}", ":2: 'steps' appears twice"),
+        ("{\"scripts\": [{\"steps\": [{\"send\": \"a\",\n\"send\": \"b\"}]}]}", ":2: 'send' appears twice"),
         (#"{"scripts": {}}"#, ":1: scripts: expected an array, found "),
         (
             "{\"scripts\": [\n{\"path\": \"/\", \"step\": []}]}",

@@ -22,7 +22,7 @@ enum BenchCommand: Subcommand {
             CommandOption("loops", value: "N", "Number of event loops (1)"),
             CommandOption("plan", value: "FILE", "Run a plan as the unit of load; measure each of its requests"),
             CommandOption("base", value: "URL", "With --plan: base URL, instead of the plan's"),
-            CommandOption("var", value: "N=V", "With --plan: set a variable, overriding the plan; may be repeated"),
+            CommandOption("var", value: "N=V", "With --plan: set a variable, as in ferry run; may be repeated"),
             CommandOption("har", value: "FILE", "Replay the requests of a HAR file, each at its time"),
             CommandOption("unpaced", "With --har: ignore the times; keep -c requests in flight"),
         ])
@@ -81,9 +81,9 @@ enum BenchCommand: Subcommand {
         rps is accepted responses per second: failures are not throughput, and are counted as attempts.
 
         --plan can be combined with -c, -z, -n, -w, --connections, --loops, --engine, --base, --var,
-        --http-cache, --json, --html, and --fail-if on times, rps and failed of whole runs; the plan itself says
-        what is sent and expected. --har can be combined with --unpaced, --connections, --loops, --engine, -m,
-        --status (200-399), --json, --html, --baseline, --fail-if, --fleet and --workers.
+        --http-cache, --cache-dir, --cache, --json, --html, and --fail-if on times, rps and failed of whole runs; the
+        plan itself says what is sent and expected. --har can be combined with --unpaced, --connections, --loops,
+        --engine, -m, --status (200-399), --json, --html, --baseline, --fail-if, --fleet and --workers.
 
         REDIS#NAME is redis://HOST[:PORT][/DATABASE]#NAME. --join can be combined with --join-timeout, the options
         under "Connection", and --json and --html for its own part; the coordinator sets everything else.

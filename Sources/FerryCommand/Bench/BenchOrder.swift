@@ -1,5 +1,4 @@
 internal import Ferry
-internal import FoundationEssentials
 internal import Glibc
 
 /// The request of a load and the configuration of its agent.
@@ -54,13 +53,7 @@ struct BenchOrder: Sendable {
     }
 
     /// Throws if the request is invalid. Otherwise thousands of requests would fail before the report says so.
-    func check() throws(UsageError) {
-        do throws(RequestError) {
-            _ = try NetworkAgent(configuration: configuration).curlCommand(for: request)
-        } catch {
-            throw UsageError(FailureText.of(error, request))
-        }
-    }
+    func check() throws(UsageError) { try RequestCheck.check(request, configuration) }
 
     /// Whether the command line names a server; otherwise one is started.
     var hasServer: Bool { !request.path.isEmpty }
@@ -71,16 +64,11 @@ extension BenchOrder {
     init(curl text: String) throws {
         let line: CurlCommandLine
         do {
-            line = try CurlCommandLine(text, reading: Self.content)
+            line = try CurlCommandLine(text) { try InputFile.bytes(at: $0) }
         } catch let error as UsageError {
             throw UsageError("--from-curl: " + error.message)
         }
         self.init(request: try Self.request(line), configuration: Self.configuration(line))
-    }
-
-    private static func content(of path: String) throws -> [UInt8] {
-        guard let data = try? Data(contentsOf: URL(filePath: path)) else { throw InputError("\(path): cannot be read") }
-        return Array(data)
     }
 
     private static func request(_ line: CurlCommandLine) throws -> HTTPRequest<Response> {

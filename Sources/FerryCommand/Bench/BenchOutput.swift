@@ -15,9 +15,14 @@ struct BenchOutput: Sendable, Equatable {
     init(_ arguments: ParsedArguments) throws {
         // Check the files before spending minutes on the load.
         for option in arguments.options where option.name == "json" {
-            if option.value.isEmpty { printsJSON = true } else { jsonFile = try Self.writable(option.value) }
+            if option.value.isEmpty {
+                printsJSON = true
+            } else {
+                jsonFile = try OutputFile.checked(
+                    option.value, of: "json", instead: "--json without a file prints to standard output")
+            }
         }
-        htmlFile = try arguments.last("html").map { path throws(InputError) in try Self.writable(path) }
+        htmlFile = try arguments.last("html").map { try OutputFile.checked($0, of: "html") }
     }
 
     /// Prints the report and writes the files. Returns the exit code, which is `code` or else that of the ruling.
@@ -54,11 +59,6 @@ struct BenchOutput: Sendable, Equatable {
         if let htmlFile { write(page(), to: htmlFile) }
         return code
     }
-
-    private static func writable(_ path: String) throws(InputError) -> String {
-        try OutputFile.check(path)
-        return path
-    }
 }
 
 /// Draws the live figures on the terminal, each picture over the last.
@@ -81,7 +81,7 @@ final class BenchDisplay: Sendable {
 
     private func progress(_ totals: BenchTotals, _ seconds: Double, _ isWarmUp: Bool) -> String {
         if let goal = isWarmUp ? plan.warmUp : plan.duration {
-            return "\(fixed(seconds, 1)) of \(fixed(Double(goal.microseconds) / 1e6, 0)) s"
+            return BenchBoard.progress(seconds, of: goal)
         }
         let ended = "\(grouped(totals.ok + totals.failed)) of \(grouped(UInt64(plan.requests ?? 0)))"
         return "\(ended)  \(fixed(seconds, 1)) s"
@@ -119,6 +119,13 @@ enum BenchBoard {
         counts.append("\(bytesText(Int64(seen)))/s")
         lines.append(joined("total", counts, width))
         return lines
+    }
+
+    /// `0.2 of 0.5 s`
+    static func progress(_ seconds: Double, of goal: Duration) -> String {
+        let whole = goal.microseconds
+        let digits = whole % 1_000_000 == 0 ? 0 : whole % 100_000 == 0 ? 1 : 3
+        return "\(fixed(seconds, 1)) of \(fixed(Double(whole) / 1e6, digits)) s"
     }
 
     private static func header(_ title: String, _ progress: String, _ width: Int) -> String {

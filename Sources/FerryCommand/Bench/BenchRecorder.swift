@@ -264,7 +264,8 @@ struct BenchPhases: Sendable, Codable {
         sum += time
     }
 
-    /// All phases except decoding, which is not part of the exchange.
+    /// All phases except decoding, which is not part of the exchange. After a retry or a redirect the metrics are those
+    /// of the last exchange, and the rest of the run is not the time of its body.
     mutating func add(_ metrics: RequestMetrics) {
         // Without an array of them, which would cost as much as recording.
         var known = Duration.zero
@@ -273,7 +274,8 @@ struct BenchPhases: Sendable, Codable {
         record(.connect, metrics.connect, in: &known)
         record(.tls, metrics.tls, in: &known)
         record(.firstByte, metrics.firstByte, in: &known)
-        if metrics.firstByte != nil { record(.body, metrics.total - known) }
+        let isOnly = metrics.attempts == 1 && metrics.redirects == 0
+        if isOnly && metrics.firstByte != nil { record(.body, metrics.total - known) }
     }
 
     mutating func add(_ other: BenchPhases) {

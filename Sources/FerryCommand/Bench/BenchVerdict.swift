@@ -124,7 +124,7 @@ enum BenchBaseline {
     }
 
     static func report(at path: String) throws(InputError) -> BenchReport {
-        guard let data = try? Data(contentsOf: URL(filePath: path)) else { throw InputError("\(path): cannot be read") }
+        let data = Data(try InputFile.bytes(at: path))
         let decoder = JSONDecoder()
         // First, because another version may have other members, or members with another meaning.
         if let version = try? decoder.decode(Version.self, from: data).version, version != BenchReport.version {

@@ -12,7 +12,9 @@ enum DownloadCommand: Subcommand {
         requests only what is missing, provided that the file on the server is still the same. A complete file that
         the server has not changed is kept, and nothing is transferred. The first ctrl-C keeps the partial file and
         prints its size.
-        In a directory no file is replaced: a second x.zip becomes x-1.zip. A FILE given with -o is replaced.
+        In a directory no file is replaced: a second x.zip becomes x-1.zip. A URL that is given twice is downloaded
+        once. A FILE given with -o is replaced; if it is
+        a link, the file that it names. It cannot be a pipe or a device: for these there is ferry fetch -o.
         The path of each file goes to standard output. Progress goes to standard error, on a terminal only.
         """
 
@@ -36,6 +38,7 @@ enum DownloadCommand: Subcommand {
                 tell(report, order, board)
                 if !Task.isCancelled { add(&waiting, order, agent, board, to: &group) }
             }
+            for request in waiting { tell(DownloadReport(unstarted: request), order, board) }
         }
         painter?.cancel()
         await painter?.value
@@ -71,7 +74,8 @@ extension DownloadCommand {
         "Files",
         [
             CommandOption(
-                "output", "o", value: "FILE|DIR", "Write to FILE, or into DIR with the server's file names (.)"),
+                "output", "o", value: "FILE|DIR",
+                "Write to FILE, or into DIR, which must exist, with the server's file names (.)"),
             CommandOption("sha256", value: "HEX", "Require this SHA-256; for one URL only"),
             CommandOption("segments", value: "N", "Number of segments of a file to download at once (1)"),
             CommandOption("limit-rate", value: "B", "Maximum rate per file in bytes per second, like 500K or 2M"),
@@ -111,8 +115,12 @@ struct DownloadOrder: Sendable {
 
     init(_ arguments: ParsedArguments) throws {
         if arguments.operands.isEmpty { throw UsageError("no URL given") }
-        requests = try arguments.operands.map { try Self.request($0, arguments) }
-        target = Self.target(arguments.last("output") ?? ".")
+        requests = Self.once(try arguments.operands.map { try Self.request($0, arguments) })
+        // Of several, none is sent if one cannot be.
+        for request in requests where requests.count > 1 {
+            if let error = RequestCheck.fault(of: request) { throw UsageError(FailureText.of(error, request)) }
+        }
+        target = try OutputFile.downloadTarget(arguments.last("output") ?? ".")
         if requests.count > 1, case .file(let path) = target {
             throw UsageError("several files need a directory, but '\(path)' is not a directory")
         }
@@ -146,11 +154,10 @@ struct DownloadOrder: Sendable {
         return request
     }
 
-    /// The target for a path: a directory if it is one or ends in a slash, and otherwise a file.
-    private static func target(_ path: String) -> DownloadTarget {
-        var status = stat()
-        let isDirectory = stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
-        return isDirectory || path.hasSuffix("/") ? .directory(path) : .file(path)
+    /// Without what was given twice: two downloads of one URL would write the same part file.
+    private static func once(_ requests: [HTTPRequest<Response>]) -> [HTTPRequest<Response>] {
+        var known: Set<Substring> = []
+        return requests.filter { request in known.insert(request.path.prefix { $0 != "#" }).inserted }
     }
 }
 

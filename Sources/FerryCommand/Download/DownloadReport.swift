@@ -58,16 +58,13 @@ struct DownloadReport: Sendable {
             attempts = error.attempts
             var fault = FetchVerdict.Fault(error, of: request)
             if error.code == .fileIO {
-                // Errors of a write do not name the file.
-                let reason =
-                    error.message.hasPrefix("/") || error.errno == 0
-                    ? error.message : "\(name): \(String(cString: strerror(Int32(error.errno))))"
-                fault.line = "cannot write \(reason)"
+                fault.line = "cannot write \(Self.reason(error, name))"
             }
             self.fault = fault
             exitCode =
                 switch error.code {
                 case .cancelled: .interrupted
+                case _ where error.isWrongUsage: .usage
                 case .invalidStatusCode: .statusNotAccepted
                 case .contentMismatch, .invalidContentType: .validationFailed
                 default: .transferFailed
@@ -75,6 +72,26 @@ struct DownloadReport: Sendable {
         }
         self.row = row
         nanoseconds = monotonicNanoseconds() - start
+    }
+
+    /// The report of a download that was cancelled before it began.
+    init(unstarted request: HTTPRequest<Response>) {
+        url = FailureText.withoutUser(request.path)
+        (path, status, total, sha256, row) = (nil, nil, nil, nil, nil)
+        (bytes, resumedFrom, attempts, nanoseconds) = (0, 0, 0, 0)
+        (isUnchanged, isResumable) = (false, false)
+        let error = RequestError(.cancelled, phase: .preparing, message: "the run was cancelled")
+        fault = FetchVerdict.Fault(error, of: request)
+        exitCode = .interrupted
+    }
+
+    /// The file and why it could not be written. Errors of a write do not name the file.
+    private static func reason(_ error: RequestError, _ name: String) -> String {
+        if error.errno == EBUSY, error.message.hasSuffix("another download writes to it") {
+            return "\(name): another download writes the same file"
+        }
+        if error.message.hasPrefix("/") || error.errno == 0 { return error.message }
+        return "\(name): \(String(cString: strerror(Int32(error.errno))))"
     }
 
     /// The name of the written file, which the server may choose, and which may have a number; without a file the

@@ -7,8 +7,8 @@ enum FetchCommand: Subcommand {
     static let synopsis = "URL [OPTIONS]"
     static let notes = """
         A URL without a scheme is an http:// URL. Times are seconds, or have a unit: 500ms, 2s, 1m. Sizes are bytes,
-        or have a unit: 10kB, 10MB, 10MiB. A FILE may be a pipe, such as /dev/stdin or <(command); - is standard
-        input.
+        or have a unit: 10kB, 10MB, 10MiB. A FILE to read may be a pipe, such as /dev/stdin or <(command); - is
+        standard input. A FILE to write may be /dev/stdout; - is standard output with -o only.
 
         On a terminal, JSON is indented and coloured, and a body with control characters is not printed.
         """
@@ -70,12 +70,16 @@ enum FetchCommand: Subcommand {
         if plan.printsEvents { return await FetchEvents.print(plan, by: agent, to: writer) }
         let isHeld = plan.printsJSON || plan.schema != nil || plan.cache != nil
         if !isHeld { return await FetchVerdict(streaming: plan, by: agent, to: writer) }
-        let report = await FetchReport(of: plan, by: agent)
-        if plan.printsJSON { Array((report.json + "\n").utf8).withUnsafeBytes(output) }
+        var report = await FetchReport(of: plan, by: agent)
         if let response = report.response, !plan.printsJSON || plan.outputPath != nil {
             writer.head(response)
             response.withBytes(writer.body)
             writer.end()
+        }
+        if plan.printsJSON {
+            // After the file, because the object says whether all went well.
+            if let fault = writer.fault { report.failToWrite(fault) }
+            Array((report.json + "\n").utf8).withUnsafeBytes(output)
         }
         return report.verdict
     }

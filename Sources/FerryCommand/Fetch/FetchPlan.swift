@@ -1,4 +1,5 @@
 internal import Ferry
+internal import Glibc
 
 /// The parsed command line.
 struct FetchPlan: Sendable {
@@ -46,7 +47,7 @@ struct FetchPlan: Sendable {
         if printsJSON && arguments.has("include") { throw UsageError("--json and --include cannot be combined") }
         printsEvents = arguments.has("events")
         if printsEvents {
-            for other in ["head", "include", "schema", "cache-dir", "cache", "repeat", "to-curl"]
+            for other in ["head", "include", "status", "schema", "cache-dir", "cache", "repeat", "to-curl"]
             where arguments.has(other) {
                 throw UsageError("--events and --\(other) cannot be combined")
             }
@@ -57,8 +58,7 @@ struct FetchPlan: Sendable {
             if trace == nil { throw UsageError("--traceparent must be 00-TRACE-SPAN-FLAGS in hexadecimal, or new") }
         }
         if let path = arguments.last("har") {
-            try OutputFile.check(path)
-            archivePath = path
+            archivePath = try OutputFile.checked(path, of: "har")
             configuration.recorder = Recorder()
         }
         if printsJSON && printsCurl { throw UsageError("--json and --to-curl cannot be combined") }
@@ -124,6 +124,12 @@ extension NetworkConfiguration {
         if arguments.has("public-only") { addressPolicy = .publicOnly }
         proxy = try Self.proxy(arguments)
         unixSocket = arguments.last("unix-socket")
+        if let length = unixSocket?.utf8.count, !(1...107).contains(length) {
+            throw UsageError("--unix-socket must be a path of 1 to 107 bytes, not of \(length)")
+        }
+        if unixSocket != nil, let other = ["proxy", "proxy-env", "public-only"].first(where: arguments.has) {
+            throw UsageError("--unix-socket and --\(other) cannot be combined")
+        }
         hostOverrides = try Self.hostOverrides(arguments)
         if let name = arguments.last("address-selection") {
             guard let selection = AddressSelection(word: name) else {
@@ -140,7 +146,8 @@ extension NetworkConfiguration {
         if compression?.name == "no-compressed" { acceptedEncodings = [] }
     }
 
-    /// `HOST:PORT:ADDR,…`, as in curl; IPv6 addresses with or without brackets.
+    /// `HOST:PORT:ADDR,…`, as in curl; IPv6 addresses with or without brackets. The engine would refuse another host,
+    /// port or address only when it sends a request.
     private static func hostOverrides(_ arguments: ParsedArguments) throws(UsageError) -> [String: [String]] {
         var overrides: [String: [String]] = [:]
         for text in arguments.all("resolve") {
@@ -148,10 +155,35 @@ extension NetworkConfiguration {
             guard let first = text[start...].firstIndex(of: ":"),
                 let second = text[text.index(after: first)...].firstIndex(of: ":")
             else { throw UsageError("--resolve must be HOST:PORT:ADDRESS, not '\(text)'") }
+            let (host, port) = (text[..<first], text[text.index(after: first)..<second])
+            if host.hasPrefix("[") { throw UsageError("--resolve: the host of '\(text)' cannot be an IPv6 address") }
             let addresses = text[text.index(after: second)...].split(separator: ",", omittingEmptySubsequences: false)
+            guard isHost(host), isPort(port), addresses.allSatisfy(isAddress) else {
+                throw UsageError("--resolve must be HOST:PORT:ADDRESS, not '\(text)'")
+            }
             overrides[String(text[..<second]), default: []] += addresses.map(String.init)
         }
+        if let (name, _) = overrides.first(where: { $0.value.count > mostAddresses }) {
+            throw UsageError("--resolve: '\(name)' has more than \(mostAddresses) addresses")
+        }
         return overrides
+    }
+
+    private static let mostAddresses = 16
+
+    private static func isHost(_ text: Substring) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/\\?#@:%[]\"<>".utf8.contains($0) }
+    }
+
+    private static func isPort(_ text: Substring) -> Bool {
+        text.utf8.allSatisfy { 0x30...0x39 ~= $0 } && (UInt16(text) ?? 0) > 0
+    }
+
+    private static func isAddress(_ text: Substring) -> Bool {
+        var (v4, v6) = (in_addr(), in6_addr())
+        let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
+        let bare = String(isBracketed ? text.dropFirst().dropLast() : text)
+        return inet_pton(AF_INET6, bare, &v6) == 1 || !isBracketed && inet_pton(AF_INET, bare, &v4) == 1
     }
 
     private static func proxy(_ arguments: ParsedArguments) throws(UsageError) -> ProxyConfiguration {
@@ -159,13 +191,26 @@ extension NetworkConfiguration {
         if let url = arguments.last("proxy") {
             if arguments.has("proxy-env") { throw UsageError("--proxy and --proxy-env cannot be combined") }
             proxy = .url(url)
+            if isInvalid(proxy) {
+                // Everything before an @ may be a password.
+                let found = url.contains("@") ? "" : ", not '\(url)'"
+                throw UsageError("--proxy must be http://, socks5:// or socks5h://, and a host\(found)")
+            }
         } else if arguments.has("proxy-env") {
             proxy = .environment
         } else if arguments.has("no-proxy") {
             throw UsageError("--no-proxy requires --proxy or --proxy-env")
         }
-        let exceptions = arguments.all("no-proxy").flatMap { $0.split(separator: ",") }
-        return exceptions.isEmpty ? proxy : proxy.except(exceptions.map(String.init))
+        let exceptions = arguments.all("no-proxy").flatMap { $0.split(separator: ",").map(String.init) }
+        if let wrong = exceptions.first(where: { isInvalid(ProxyConfiguration.none.except($0)) }) {
+            throw UsageError("--no-proxy must be hosts, separated by commas, not '\(wrong)'")
+        }
+        return exceptions.isEmpty ? proxy : proxy.except(exceptions)
+    }
+
+    /// Whether every request through it would fail.
+    private static func isInvalid(_ proxy: ProxyConfiguration) -> Bool {
+        proxy.description == "http: invalid, https: invalid"
     }
 }
 

@@ -7,7 +7,7 @@ internal import Synchronization
 /// The result of one exchange.
 struct FetchReport: Sendable {
     let response: Response?
-    let verdict: FetchVerdict
+    private(set) var verdict: FetchVerdict
     private let url: String
     private let attempts: Int
     /// `nil` if it was refused before it started.
@@ -34,6 +34,11 @@ struct FetchReport: Sendable {
             attempts = error.attempts
         }
         metrics = meter.metrics
+    }
+
+    /// The body could not be written to a file. An earlier failure counts.
+    mutating func failToWrite(_ reason: String) {
+        if exitCode == .success { verdict = FetchVerdict(unwritten: reason) }
     }
 
     /// One line, with fields in alphabetical order.
@@ -148,6 +153,14 @@ struct FetchVerdict: Sendable {
         exitCode = isAccepted ? .success : .statusNotAccepted
     }
 
+    /// A response arrived, but its body could not be written.
+    init(unwritten reason: String) {
+        fault = Fault(
+            code: RequestError.Code.fileIO.name, phase: RequestPhase.processing.rawValue, message: reason,
+            mayHaveBeenProcessed: true, line: reason)
+        exitCode = .transferFailed
+    }
+
     /// A complete response arrived. If its status is not accepted, its body is not checked.
     init(_ response: Response, by plan: FetchPlan) {
         self.init(status: response.status, accepting: plan.statusRanges)
@@ -164,7 +177,8 @@ struct FetchVerdict: Sendable {
         exitCode =
             switch error.code {
             case .cancelled: .interrupted
-            case .invalidJSON, .schemaMismatch: .validationFailed
+            case _ where error.isWrongUsage: .usage
+            case .invalidJSON, .schemaMismatch, .invalidContentType: .validationFailed
             default: .transferFailed
             }
     }
@@ -196,7 +210,7 @@ extension FetchVerdict {
     private static func endIfStuck(after deadline: Duration, unless end: InterruptionFlag) {
         DispatchQueue.global().asyncAfter(deadline: .now() + deadline / .seconds(1)) {
             let limit = FailureText.text(deadline)
-            let message = "ferry fetch: no end within \(limit) (deadline): standard output is blocked\n"
+            let message = "ferry fetch: no end within \(limit) (deadline): the output is blocked\n"
             Console.endsIfStuck(.transferFailed, saying: message, unless: end)
         }
     }

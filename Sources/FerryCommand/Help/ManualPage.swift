@@ -114,6 +114,8 @@ enum ManualExamples {
             "Proxies, and hosts to reach without a proxy; used only with --proxy-env."
         ),
         ("FERRY_ENGINE", "The default of --engine: automatic or libcurl."),
+        ("PATH", "Where ferry bench --compare looks for the other client."),
+        ("TMPDIR", "The folder for temporary files."),
         ("Others", "Plans read variables that they name, as {{env.NAME}}."),
     ]
 }

@@ -43,6 +43,12 @@ struct PlanRequest: Sendable {
         case form([(name: String, value: PlanTemplate)])
     }
 
+    /// Whether a body is sent: a form without fields is none.
+    var hasBody: Bool {
+        if case .form(let fields)? = body { return !fields.isEmpty }
+        return body != nil
+    }
+
     var templates: [PlanTemplate] {
         [path] + query.map(\.value) + headers.map(\.value) + [basic, bearer, cache?.sensitiveData].compactMap { $0 }
     }

@@ -8,7 +8,11 @@ extension PlanReader {
     ]
 
     func request(_ name: String, _ json: JSON) throws -> PlanRequest {
-        if json.string != nil { return PlanRequest(name: name, path: try template(json, name)) }
+        if json.string != nil {
+            let request = PlanRequest(name: name, path: try template(json, name))
+            try check(request, PlanMembers(), json)
+            return request
+        }
         let members = try object(json, "a request", allowing: Self.words)
         guard let path = members["path"] else { throw fault(json, "request '\(name)' has no 'path'") }
         var request = PlanRequest(name: name, path: try template(path, "path"))
@@ -37,7 +41,46 @@ extension PlanReader {
             request.captures.append((name, try pointer(json, try string(json, "capture '\(name)'"))))
         }
         if let json = members["expect"] { try expect(json, of: &request) }
+        try check(request, members, json)
         return request
+    }
+
+    /// Throws if the engine would refuse what is fixed text in the request, so that nothing is sent before that.
+    private func check(_ request: PlanRequest, _ members: PlanMembers, _ json: JSON) throws {
+        if request.method == .head, request.hasBody {
+            let body = members["json"] ?? members["form"] ?? members["body"]
+            throw fault(body ?? json, "a HEAD request cannot have a body")
+        }
+        for field in request.headers {
+            var probe = HTTPRequest(.get, "/")
+            probe.headers.append(field.name, field.value.fixed ?? "any")
+            // Whether a length fits its body is seen only with the body.
+            try check(probe, members["headers"]?[field.name] ?? json, "header '\(field.name)'") { error in
+                error.is(.invalidRequest(.headerName)) || error.is(.invalidRequest(.headerValue))
+            }
+        }
+        try check(HTTPRequest(request.method, "/"), members["method"] ?? json, "method")
+        if let path = request.path.fixed { try check(HTTPRequest(.get, path), members["path"] ?? json, "path") }
+        var probe = HTTPRequest(.get, "/")
+        if let text = request.basic?.fixed {
+            guard let credentials = Credentials(text) else {
+                throw fault(members["basic"] ?? json, "basic: expected user:password")
+            }
+            probe.authorization = .basic(credentials.user, credentials.password)
+            try check(probe, members["basic"] ?? json, "basic")
+        }
+        if let token = request.bearer?.fixed {
+            probe.authorization = .bearer(token)
+            try check(probe, members["bearer"] ?? json, "bearer")
+        }
+    }
+
+    private func check(
+        _ probe: HTTPRequest<Response>, _ place: JSON, _ what: String,
+        where counts: (RequestError) -> Bool = { _ in true }
+    ) throws {
+        guard let error = RequestCheck.fault(of: probe), counts(error) else { return }
+        throw fault(place, "\(what): \(FailureText.of(error, probe))")
     }
 
     private func body(_ members: PlanMembers, _ json: JSON) throws -> PlanRequest.Body? {

@@ -187,6 +187,8 @@ struct PlanMembers: Sequence {
 
     fileprivate init(members: [(key: String, value: JSON)]) { self.members = members }
 
+    init() { members = [] }
+
     subscript(key: String) -> JSON? { members.first { $0.key == key }?.value }
 
     func makeIterator() -> [(key: String, value: JSON)].Iterator { members.makeIterator() }

@@ -37,9 +37,10 @@ struct PlanReport: Sendable {
 enum PlanPhase: String, CaseIterable, Sendable {
     case queue, connect, wait, body
 
-    /// Nanoseconds of each phase; phases that did not happen are omitted.
+    /// Nanoseconds of each phase; phases that did not happen are omitted. Of a run with several exchanges only the
+    /// last one is known, which would not fill the run's time.
     static func times(of row: PlanRow) -> [PlanPhase: UInt64] {
-        guard let metrics = row.metrics, metrics.attempts > 0 else { return [:] }
+        guard let metrics = row.metrics, metrics.attempts == 1, metrics.redirects == 0 else { return [:] }
         func nanoseconds(_ duration: Duration?) -> UInt64 {
             duration.map { UInt64(max(0, $0.microseconds)) * 1000 } ?? 0
         }
@@ -143,7 +144,6 @@ struct PlanRow: Sendable {
 /// The result of a plan as a table: a line for each run of a request, with its times by phase. Control characters in
 /// names and messages are replaced.
 struct PlanTable {
-    private static let statusWidth = 6
     private static let timeWidth = 9
     private static let gap = 2
     /// A column of names that is narrower than this costs more lines than it saves.
@@ -153,6 +153,8 @@ struct PlanTable {
     private let columns: Int
     /// The width of the names; longer ones get lines of their own.
     private let nameWidth: Int
+    /// The width of the title, or of the longest state.
+    private let statusWidth: Int
     /// The phases for which there is room.
     private let phases: [PlanPhase]
 
@@ -162,9 +164,12 @@ struct PlanTable {
         self.columns = columns
         let names = report.rows.map { Self.width(of: Self.name($0)) }
         let notes = report.rows.map { Self.note($0).count }.max() ?? 0
+        let states = report.rows.filter { $0.state != .skipped }.map { Self.status($0).count }
+        let statusWidth = max("status".count, states.max() ?? 0)
+        self.statusWidth = statusWidth
         func room(beside phases: [PlanPhase]) -> Int {
             let times = (1 + phases.count) * Self.timeWidth
-            return columns - Self.gap - Self.statusWidth - times - (notes > 0 ? notes + Self.gap : 0)
+            return columns - Self.gap - statusWidth - times - (notes > 0 ? notes + Self.gap : 0)
         }
         let longest = names.max() ?? 0
         var phases = PlanPhase.allCases
@@ -179,7 +184,7 @@ struct PlanTable {
     var text: String {
         let titles = ["total"] + phases.map(\.rawValue)
         let head =
-            padded("step") + "  " + "status".padded(to: Self.statusWidth)
+            padded("step") + "  " + "status".padded(to: statusWidth)
             + titles.map { $0.aligned(right: Self.timeWidth) }.joined()
         let verdict = report.isOK ? "ok" : "FAILED"
         let time = durationText(nanoseconds: report.nanoseconds)
@@ -204,15 +209,19 @@ struct PlanTable {
     }
 
     private func figures(_ row: PlanRow) -> String {
-        let status = row.status.map(String.init) ?? (row.state == .finished ? "" : row.state.rawValue)
         let times = PlanPhase.times(of: row)
-        var line = status.padded(to: Self.statusWidth)
+        var line = Self.status(row).padded(to: statusWidth)
         line += durationText(nanoseconds: row.nanoseconds).aligned(right: Self.timeWidth)
         for phase in phases {
             line += (times[phase].map { durationText(nanoseconds: $0) } ?? "–").aligned(right: Self.timeWidth)
         }
         let note = Self.note(row)
         return note.isEmpty ? line : line + "  " + note
+    }
+
+    /// The status of its response; without one how it ended.
+    private static func status(_ row: PlanRow) -> String {
+        row.status.map(String.init) ?? (row.state == .finished ? "" : row.state.rawValue)
     }
 
     /// The words of a text in several lines, in the columns after `first`.

@@ -14,6 +14,12 @@ struct PlanRun: Sendable {
         recorder = PlanRecorder(plan.root)
     }
 
+    /// The report of a plan that was cancelled before it began.
+    var cancelled: PlanReport {
+        recorder.explain(plan.root, row: 0, .cancelled)
+        return PlanReport(name: plan.name, rows: recorder.rows, nanoseconds: 0)
+    }
+
     /// Runs the plan; failures are in the rows. Cancelling the task cancels the active requests.
     func perform(by agent: NetworkAgent) async -> PlanReport {
         recorder.begin()

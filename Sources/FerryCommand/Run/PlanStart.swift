@@ -12,16 +12,16 @@ struct PlanStart: Sendable {
     let state: PlanState
     /// The configuration of its agent.
     private(set) var configuration: NetworkConfiguration
-    private let given: [(name: String, value: String)]
+    private let given: [(name: String, value: JSON)]
     /// The variables that the configuration uses.
     private let shared: [String: JSON]
 
     /// Values from the command line override those of the file. With another base, the plan's base is not evaluated;
     /// see ``based(on:)``.
-    init(_ plan: Plan, values: [(name: String, value: String)] = [], hasOtherBase: Bool = false) throws(InputError) {
+    init(_ plan: Plan, values: [(name: String, value: String)] = [], hasOtherBase: Bool = false) throws {
         self.plan = plan
         // The name of a request always refers to the request.
-        given = values.filter { plan.requests[$0.name] == nil }
+        given = Self.typed(values.filter { plan.requests[$0.name] == nil }, as: plan)
         do throws(PlanFault) {
             state = try PlanState(variables: plan.variables, overruledBy: given)
             let base = hasOtherBase ? nil : plan.base
@@ -35,7 +35,7 @@ struct PlanStart: Sendable {
     }
 
     /// Starts a plan with another base.
-    init(_ plan: Plan, values: [(name: String, value: String)] = [], base: String) throws(InputError) {
+    init(_ plan: Plan, values: [(name: String, value: String)] = [], base: String) throws {
         self = try PlanStart(plan, values: values, hasOtherBase: true).based(on: base)
     }
 
@@ -93,17 +93,32 @@ struct PlanStart: Sendable {
         return configuration
     }
 
-    /// Throws if a request has a path, but no base is known.
-    func checkBase() throws(InputError) {
-        if let base = configuration.baseURL, !base.isEmpty {
-            if CommandURL.hasWebScheme(base) { return }
-            throw plan.file.fault(
-                PlanFault(
-                    "the base '\(base)' does not begin with http:// or https://", at: plan.base?.origin))
+    /// A value from the command line has the type of the plan's value if that is a number or a boolean, and if its text
+    /// stays the same: `1.10` in a path must not become `1.1`. Otherwise it is a string.
+    private static func typed(
+        _ values: [(name: String, value: String)], as plan: Plan
+    ) -> [(name: String, value: JSON)] {
+        values.map { name, text in
+            guard case .constant(let own)? = plan.variables.first(where: { $0.name == name })?.value,
+                own.kind == .number || own.kind == .bool, let value = try? JSON(parsing: text),
+                value.kind == own.kind, "\(value)" == text
+            else { return (name, JSON(text)) }
+            return (name, value)
         }
+    }
+
+    /// Throws if the base is not a URL, or, if one is required, a request has a path, but no base is known.
+    func checkBase(isRequired: Bool = true) throws(InputError) {
+        if let base = configuration.baseURL, !base.isEmpty {
+            let isWeb = CommandURL.hasWebScheme(base)
+            let reason = isWeb ? RequestCheck.fault(ofBase: base) : "it does not begin with http:// or https://"
+            guard let reason else { return }
+            throw plan.file.fault(PlanFault("the base '\(base)' cannot be used: \(reason)", at: plan.base?.origin))
+        }
+        if !isRequired { return }
         for name in Set(plan.root.names).sorted() {
             guard let path = plan.requests[name]?.path, let start = beginning(of: path) else { continue }
-            if start.contains("://") { continue }
+            if CommandURL.hasScheme(start) { continue }
             throw plan.file.fault(
                 PlanFault(
                     "no base URL is configured and \"\(path.source)\" is a relative path: "
@@ -184,12 +199,12 @@ final class PlanState: Sendable {
 
     /// Each variable is computed from those before it, except given ones and those kept from an earlier run.
     init(
-        variables: [(name: String, value: PlanJSON)], overruledBy given: [(name: String, value: String)],
+        variables: [(name: String, value: PlanJSON)], overruledBy given: [(name: String, value: JSON)],
         keeping kept: [(name: String, value: JSON)] = []
     ) throws(PlanFault) {
         var ready: [String: JSON] = [:]
         for (name, value) in kept { ready[name] = value }
-        for (name, value) in given { ready[name] = JSON(value) }
+        for (name, value) in given { ready[name] = value }
         state.withLock { [ready] in $0.values = ready }
         for (name, value) in variables where ready[name] == nil {
             let made = try json(value)

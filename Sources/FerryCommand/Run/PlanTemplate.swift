@@ -32,6 +32,9 @@ struct PlanTemplate: Sendable {
 
     var places: [PlanPlace] { parts.compactMap { if case .place(let place) = $0 { place } else { nil } } }
 
+    /// The text, if there are no placeholders.
+    var fixed: String? { places.isEmpty ? source : nil }
+
     /// The only placeholder, if there is nothing else: its value keeps its type.
     var onlyPlace: PlanPlace? { parts.count == 1 ? places.first : nil }
 }

@@ -12,7 +12,8 @@ enum RunCommand: Subcommand {
             [
                 CommandOption("base", value: "URL", "Base URL of the paths, instead of the plan's"),
                 CommandOption("serve", "Start a server and use it as the base"),
-                CommandOption("var", value: "N=V", "Set a variable, instead of the plan's value; may be repeated"),
+                CommandOption(
+                    "var", value: "N=V", "Set a variable; it stays a number or true/false if it is one in the plan"),
                 EngineOption.option,
             ] + HTTPCacheOption.options + [
                 CommandOption("dry-run", "Print what would be done"),
@@ -23,7 +24,8 @@ enum RunCommand: Subcommand {
     ]
     static let notes = """
         The manual's article "Plans" describes the format. Several plans run one after another.
-        The first ctrl-C cancels the active requests and prints the results so far.
+        The first ctrl-C cancels the active requests and prints the results so far. With --json, plans after that one
+        are printed, too, with all their steps skipped.
         """
 
     static let operands = CommandOperands.files
@@ -31,6 +33,9 @@ enum RunCommand: Subcommand {
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if arguments.operands.isEmpty { throw UsageError("no plan given") }
         if arguments.has("base") && arguments.has("serve") { throw UsageError("--base and --serve cannot be combined") }
+        for other in ["json", "html", "har"] where arguments.has("dry-run") && arguments.has(other) {
+            throw UsageError("--dry-run and --\(other) cannot be combined: nothing is run")
+        }
         let (starts, output) = try prepared(arguments)
         if arguments.has("dry-run") {
             for start in starts { Console.out(PlanOutline(start.plan).text) }
@@ -65,15 +70,20 @@ enum RunCommand: Subcommand {
             return try start.cached(arguments)
         }
         try PlanStart.checkNames(values, of: plans)
-        if !arguments.has("serve") && !arguments.has("dry-run") {
-            for start in starts { try start.checkBase() }
+        if !arguments.has("serve") {
+            for start in starts { try start.checkBase(isRequired: !arguments.has("dry-run")) }
         }
         return (starts, output)
     }
 
     private static func perform(_ starts: [PlanStart], _ arguments: ParsedArguments) async -> [PlanReport] {
         var reports: [PlanReport] = []
-        for start in starts where !Task.isCancelled {
+        for start in starts {
+            if Task.isCancelled {
+                // An object for each plan; a table would only repeat the plan.
+                if arguments.has("json") { Console.out(PlanRun(start).cancelled.json + "\n") }
+                continue
+            }
             let report = await perform(start)
             Console.out(arguments.has("json") ? report.json + "\n" : report.table(columns: Console.tableColumns))
             reports.append(report)
@@ -103,10 +113,9 @@ struct PlanOutput: Sendable {
     let recorder: Recorder?
 
     /// Throws if it is known that one of them cannot be written.
-    init(_ arguments: ParsedArguments) throws(InputError) {
-        pagePath = arguments.last("html")
-        archivePath = arguments.last("har")
-        for path in [pagePath, archivePath] { if let path { try OutputFile.check(path) } }
+    init(_ arguments: ParsedArguments) throws {
+        pagePath = try arguments.last("html").map { try OutputFile.checked($0, of: "html") }
+        archivePath = try arguments.last("har").map { try OutputFile.checked($0, of: "har") }
         recorder = archivePath.map { _ in Recorder() }
     }
 

@@ -20,8 +20,8 @@ enum ServeCommand: Subcommand {
         ])
     ]
     static let notes = """
-        The command prints the URL to standard output, and runs until ctrl-C. GET / lists the routes. If the port
-        is not available, the exit code is 3.
+        The command prints the URL to standard output, and runs until ctrl-C or SIGTERM. GET / lists the routes. If
+        the port is not available, the exit code is 3.
         With --tls it prints to standard error the file of the authority that a client has to trust.
         A script is {"scripts": [RULE, …]}, and a rule {"path": "/slow", "uses": 1, "steps": [STEP, …]}. The first
         rule that matches the path and has uses left is played. A rule with "connection": 2 or "connections": [2, 5]
@@ -53,11 +53,16 @@ enum ServeCommand: Subcommand {
         let server = try start(options)
         for rule in rules { server.install(rule) }
         if let certificate = options.certificate { Console.error("authority: \(certificate.authorityFile)\n") }
-        Console.out(arguments.has("json") ? "{\"url\":\"\(server.baseURL)\"}\n" : server.baseURL + "\n")
+        let place = arguments.has("json") ? "{\"url\":\"\(server.baseURL)\"}\n" : server.baseURL + "\n"
 
         let untilEnd = arguments.has("until-eof")
-        let (_, wasInterrupted) = try await interruptible { await waitForEnd(ofInput: untilEnd) }
+        let (_, wasInterrupted) = try await interruptible {
+            Console.out(place)
+            await waitForEnd(ofInput: untilEnd)
+        }
         server.stop()
+        // A program that starts a server of its own, as `ferry bench` does, ends it without a word.
+        if untilEnd && InterruptionFlag.termination.isRaised { return .interrupted }
         Console.error("\(server.requestCount) requests on \(server.connectionCount) connections\n")
         return wasInterrupted ? .interrupted : .success
     }

@@ -42,15 +42,27 @@ struct ServeScript {
         for (name, value) in object where name != "scripts" {
             throw file.fault(value, "unknown member '\(name)' in a script; the only member is scripts")
         }
+        try checkOnce(document)
         guard let rules = document["scripts"]?.array else { return }
         for rule in rules {
             guard let object = rule.object else { continue }
+            try checkOnce(rule)
+            for step in rule["steps"]?.array.map(Array.init) ?? [] { try checkOnce(step) }
             for (name, value) in object where !Self.members.contains(name) {
                 let known = Self.members.joined(separator: ", ")
                 throw file.fault(value, "unknown member '\(name)' in a rule; members are \(known)")
             }
             let places = Self.members.prefix(3).filter { rule[$0] != nil }
             if places.count > 1 { throw file.fault(rule, "'\(places[0])' and '\(places[1])' cannot be combined") }
+        }
+    }
+
+    /// Of two members of one name, only one would count.
+    private func checkOnce(_ json: JSON) throws(InputError) {
+        var names: Set<String> = []
+        guard let object = json.object else { return }
+        for (name, value) in object where !names.insert(name).inserted {
+            throw file.fault(value, "'\(name)' appears twice")
         }
     }
 

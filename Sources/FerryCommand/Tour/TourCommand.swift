@@ -11,6 +11,8 @@ enum TourCommand: Subcommand {
 
     static func run(_ arguments: ParsedArguments) async throws -> ExitCode {
         if let operand = arguments.operands.first { throw UsageError("unexpected '\(operand)'") }
+        // It uses the engine of the environment, which is checked here.
+        _ = try EngineOption.engine(arguments)
         let printsJSON = arguments.has("json")
         let (results, wasInterrupted) = try await interruptible { try await perform(printsJSON) }
         if printsJSON { Console.out(json(results)) }

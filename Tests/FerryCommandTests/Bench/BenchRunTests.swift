@@ -128,7 +128,7 @@ import Testing
             let plan = try BenchPlan(ParsedArguments(line, of: BenchCommand.allOptions))
             let report = await BenchRun(plan).perform()
             #expect(report.ok == 40 && report.statuses == ["200": 40], "\(report.errors)")
-            #expect(server.requestCount == 80)
+            #expect(server.requestCount == 80 && report.phases["body"] == nil)
         }
     }
 
@@ -220,6 +220,19 @@ import Testing
                 #expect(!text.contains("SECRET") && !text.contains("HUSH"))
             }
         }
+    }
+
+    @Test func aBaselineMayComeThroughAPipe() throws {
+        let file = try TemporaryFile([])
+        let own = try FerryProgram.run("bench", "-n", "5", "--json=\(file.path)")
+        #expect(own.code == 0, "\(own)")
+        let line = #"cat "$1" | "$0" bench -n 5 --baseline "$2" --fail-if 'rps>+1000000%' 2>&1"#
+        for path in ["-", "/dev/stdin"] {
+            let end = try ChildProcess(["/bin/sh", "-c", line, try FerryProgram.path, file.path, path]).finish()
+            #expect(end.code == 0, "\(end)")
+        }
+        let none = try FerryProgram.run("bench", "-n", "5", "--baseline", "/nowhere")
+        #expect(none.code == 2 && none.output == "ferry bench: cannot read /nowhere: No such file or directory\n")
     }
 
     @Test func nothingIsShownWhereThereIsNoTerminal() throws {

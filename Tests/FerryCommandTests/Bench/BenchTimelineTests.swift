@@ -55,6 +55,12 @@ import Testing
 }
 
 @Suite struct BenchBoardTests {
+    @Test func theGoalIsNotRounded() {
+        #expect(BenchBoard.progress(0.31, of: .milliseconds(300)) == "0.3 of 0.3 s")
+        #expect(BenchBoard.progress(2, of: .seconds(10)) == "2.0 of 10 s")
+        #expect(BenchBoard.progress(1, of: .milliseconds(1250)) == "1.0 of 1.250 s")
+    }
+
     private var totals: BenchTotals {
         var totals = BenchTotals()
         for value in 1...1000 { totals.latencies.record(UInt64(value) * 1_000_000) }

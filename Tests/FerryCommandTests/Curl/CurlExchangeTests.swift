@@ -36,6 +36,15 @@ import Testing
         }
     }
 
+    @Test func theDataMayComeThroughAPipe() async throws {
+        try await withLoopbackServer { server in
+            let text = "curl \(server.baseURL)/echo -d @/dev/stdin"
+            let line = #"echo a=1 | "$0" bench -n 1 -c 1 --from-curl "$1" 2>&1"#
+            let end = try ChildProcess(["/bin/sh", "-c", line, try FerryProgram.path, text]).finish()
+            #expect(end.code == 0 && server.requests.map(\.text) == ["a=1"], "\(end)")
+        }
+    }
+
     /// Form bodies are compared without the boundary, which each client chooses.
     @Test func aFormIsTheSameExchange() async throws {
         let (text, page) = (try TemporaryFile(Array("a text\r\n".utf8)), try TemporaryFile(Array("{}".utf8)))
