@@ -13,7 +13,8 @@ public struct AgentCache: Sendable {
     /// and observers are not called. Fails with `notCached`, which has the reason, or with the error of the validation.
     public func reply<R: Request>(for request: R) async throws(RequestError) -> Reply<R.Value> {
         let servers = core.builder.servers
-        let (stage, reading) = try CacheStage.of(request, .cacheOnly, at: servers, by: core)
+        var reading: RequestReading?
+        let stage = try CacheStage.of(request, .cacheOnly, at: servers, by: core, reading: &reading)
         let url = stage.url
         if stage.http != nil {
             let snapshot = stage.snapshot(of: request, after: reading, at: servers)

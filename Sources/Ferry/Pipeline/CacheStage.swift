@@ -53,18 +53,19 @@ struct CacheStage: Sendable {
         return stage
     }
 
-    /// The stage of a request, and what was read for its key; `nil` if the stage itself has that.
+    /// The stage of a request. `reading` is what was read for its key, unless the stage itself has that. It is not
+    /// returned together with the stage, because that would copy the stage.
     static func of<R: Request>(
-        _ request: R, _ mode: CacheMode, at servers: Servers, by core: AgentCore
-    ) throws(RequestError) -> (stage: CacheStage, reading: RequestReading?) {
+        _ request: R, _ mode: CacheMode, at servers: Servers, by core: AgentCore, reading: inout RequestReading?
+    ) throws(RequestError) -> CacheStage {
         let policy = core.cachePolicy(of: request)
         if let terms = policy.http, let cache = core.cache {
             let target = try core.httpTarget(of: request, terms, at: servers, in: cache)
-            return (CacheStage(HTTPCachePlan(terms, mode, target), url: target.url, by: core), nil)
+            return CacheStage(HTTPCachePlan(terms, mode, target), url: target.url, by: core)
         }
         let target = try core.builder.cacheTarget(request, at: servers)
-        let stage = CacheStage(CachePlan(policy, target, in: core.cache), mode, url: target.url, by: core)
-        return (stage, target.reading)
+        reading = target.reading
+        return CacheStage(CachePlan(policy, target, in: core.cache), mode, url: target.url, by: core)
     }
 
     /// The request with the values that its key was made of, whatever the application has changed since.

@@ -137,17 +137,29 @@ struct BuiltRequest: ~Copyable, Sendable {
 
 /// The members of a request that were read for its key in the cache. The transfer is built from the same values: the
 /// application may switch to another user at any moment, and a response must not be stored under the key of another.
-struct RequestReading: Sendable {
+///
+/// It is on the heap: copies of so many members would take a fifth of the time of a hit in memory.
+final class RequestReading: Sendable {
     /// The URL without the arguments.
-    var joined: JoinedURL
-    var headers: Headers
-    var method: HTTPMethod
-    var arguments = Arguments()
-    var encoding = ArgumentEncoding.automatic
-    var authorization: Authorization?
-    var body: RequestBody?
+    let joined: JoinedURL
+    let headers: Headers
+    let method: HTTPMethod
+    let arguments: Arguments
+    let encoding: ArgumentEncoding
+    let authorization: Authorization?
+    let body: RequestBody?
     /// Whether these are the members of ``Request/prebuiltRequest``.
-    var isPrebuilt = false
+    let isPrebuilt: Bool
+
+    init(
+        joined: JoinedURL, headers: Headers, method: HTTPMethod, arguments: Arguments = Arguments(),
+        encoding: ArgumentEncoding = .automatic, authorization: Authorization? = nil, body: RequestBody? = nil,
+        isPrebuilt: Bool = false
+    ) {
+        (self.joined, self.headers, self.method, self.isPrebuilt) = (joined, headers, method, isPrebuilt)
+        (self.arguments, self.encoding) = (arguments, encoding)
+        (self.authorization, self.body) = (authorization, body)
+    }
 }
 
 /// A request as read at the start of its run. All attempts of the run are made from it. Its members are read only once,

@@ -66,15 +66,15 @@ final class CachedRun: Sendable {
     private init<R: Request>(_ request: R, _ mode: CacheMode, in group: GroupRun?, by core: AgentCore) {
         self.group = group
         servers = core.builder.servers
+        var reading: RequestReading?
         do throws(RequestError) {
-            let found = try CacheStage.of(request, mode, at: servers, by: core)
-            (stage, reading) = (found.stage, found.reading)
+            stage = try CacheStage.of(request, mode, at: servers, by: core, reading: &reading)
             refusal = nil
         } catch {
             stage = CacheStage(nil, mode, url: error.url, by: core)
-            reading = nil
             refusal = error
         }
+        self.reading = reading
         watch = RunWatch.begin(request, url: stage.url, in: group, by: core)
         began = watch.map { _ in .now }
     }

@@ -81,7 +81,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         }
         do throws(RequestError) {
             if mode != nil || CacheStage.applies(to: request, in: core) {
-                let (stage, reading) = try CacheStage.of(request, mode ?? request.cacheMode, at: servers, by: core)
+                var reading: RequestReading?
+                let stage = try CacheStage.of(
+                    request, mode ?? request.cacheMode, at: servers, by: core, reading: &reading)
                 if cached == nil, !core.isClosed, let hit = stage.recall(for: request) {
                     let run = made(stage.url)
                     run.caching = Caching(stage, nil, reading)
