@@ -125,12 +125,12 @@ public struct AgentCache: Sendable {
     /// Removes the entries of a request, and returns when they are removed. Other agents and processes with the same
     /// directory remove them from their memory within milliseconds. The request's policy does not matter, only its key.
     /// With ``CachePolicy/http(shared:sensitiveData:write:)``, adapters and the authenticator take part like in a run.
-    /// Returns `false` if there is no cache, or if its disk failed.
+    /// Returns `false` if there is no cache, if its disk failed, or if an adapter failed.
     @discardableResult
     public func remove<R: Request>(_ request: R) async -> Bool {
         guard let cache = core.cache else { return false }
-        let keys = await keys(of: request, in: cache)
-        var isDone = !keys.isEmpty
+        var (keys, isDone) = await keys(of: request, in: cache)
+        if keys.isEmpty { isDone = false }
         for key in keys {
             let isRemoved = await withCheckedContinuation { continuation in
                 cache.remove(key) { continuation.resume(returning: $0) }
@@ -140,23 +140,27 @@ public struct AgentCache: Sendable {
         return isDone
     }
 
-    /// The keys under which responses to the request may be stored.
-    private func keys<R: Request>(of request: R, in cache: ResponseCache) async -> Set<CacheKey> {
+    /// The keys under which responses to the request may be stored, and whether these are all.
+    private func keys<R: Request>(
+        of request: R, in cache: ResponseCache
+    ) async -> (keys: Set<CacheKey>, areComplete: Bool) {
         let servers = core.builder.servers
         guard let terms = core.cachePolicy(of: request).http else {
-            guard let key = (try? core.builder.cacheTarget(request, at: servers))?.key else { return [] }
-            return [key]
+            guard let key = (try? core.builder.cacheTarget(request, at: servers))?.key else { return ([], false) }
+            return ([key], true)
         }
-        if let plain = (try? core.httpTarget(of: request, terms, at: servers, in: cache))?.key { return [plain] }
+        if let plain = (try? core.httpTarget(of: request, terms, at: servers, in: cache))?.key {
+            return ([plain], true)
+        }
         var keys: Set<CacheKey> = []
         if request.prebuiltRequest == nil,
             let found = try? core.builder.httpTarget(request, isShared: terms.isShared, at: servers)
         {
             keys.insert(HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url))
         }
-        // An adapter may fail.
-        if let stage = await httpStage(of: request, terms, in: cache) { keys.insert(stage.key) }
-        return keys
+        guard let stage = await httpStage(of: request, terms, in: cache) else { return (keys, false) }
+        keys.insert(stage.key)
+        return (keys, true)
     }
 
     /// Removes everything in the directory, including entries of other agents and processes, and returns when it is
@@ -197,9 +201,7 @@ extension Exchange {
             try await exchange.openFiles(of: leg)
             // Whoever gets the token later may be another user.
             if call.takesToken(to: exchange.url) && exchange.token == nil { exchange.hadCookies = true }
-            let built = try call.build(
-                leg, hasOwnBody: !exchange.hasAlteredBody, reading: exchange.files, by: core.builder)
-            return exchange.cacheStage(for: built)
+            return exchange.cacheStage(for: try exchange.built(leg))
         } catch {
             return nil
         }

@@ -51,9 +51,11 @@ extension Exchange {
     }
 
     /// Whether a target says with this status that it does not serve its URL any more: some servers answer 400 to a URL
-    /// that has expired. It is no refusal of the URL if it is about the time, the range or the load.
+    /// that has expired, and some redirect it to a page. It is no refusal of the URL if it is about the time, the range
+    /// or the load.
     private static func endsTarget(_ status: Int) -> Bool {
-        (400..<500).contains(status) && ![407, 408, 416, 425, 429].contains(status)
+        if RedirectMachine.isRedirect(status) { return true }
+        return (400..<500).contains(status) && ![407, 408, 416, 425, 429].contains(status)
     }
 
     private mutating func noteTarget(_ result: TransferResult) {

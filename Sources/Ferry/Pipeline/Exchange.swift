@@ -244,9 +244,8 @@ struct Exchange {
             prepareAgain()
             if self.leg == nil { return try await send() }
         }
-        var built = try call.build(leg, hasOwnBody: !hasAlteredBody, reading: files, by: core.builder)
+        var built = try built(leg)
         built.meter = call.meter
-        authorize(&built.transfer)
         // One response of this run may fill the jar, and the next may empty it.
         let cookieAdditions = core.cookieAdditions
         if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }
@@ -271,6 +270,13 @@ struct Exchange {
         if core.cookieAdditions != cookieAdditions { (hasUnknownCredentials, hadCookies) = (true, true) }
         guard stage != nil else { return answer }
         return await take(answer, &stage)
+    }
+
+    /// A request as it is sent. The credentials for challenges are part of its key in the cache.
+    mutating func built(_ leg: OutgoingRequest) throws(RequestError) -> BuiltRequest {
+        var built = try call.build(leg, hasOwnBody: !hasAlteredBody, reading: files, by: core.builder)
+        authorize(&built.transfer)
+        return built
     }
 
     /// Starts a span. The trace is sent to the first server only.
@@ -351,7 +357,7 @@ struct Exchange {
             if core.hasCookies || core.cookieAdditions != validation.cookieAdditions {
                 (hasUnknownCredentials, hadCookies) = (true, true)
             }
-            stage = cacheStage(for: try call.build(outgoing, hasOwnBody: true, reading: files, by: core.builder))
+            stage = cacheStage(for: try built(outgoing))
         } catch { return .refused(error) }
         stage?.take(over: validation)
         standIn = stage?.standIn

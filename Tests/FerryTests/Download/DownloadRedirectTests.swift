@@ -106,6 +106,27 @@ import Testing
         }
     }
 
+    @Test("a target that redirects an expired URL to a page does not replace the file")
+    func page() async throws {
+        let folder = try Folder()
+        let store = try LoopbackServer()
+        try await withFlow {
+            $0.retryPolicy = .quick
+        } _: { server, agent in
+            Self.redirect(from: server, to: store, after: 1)
+            store.handle("GET", "/expired") { _ in LoopbackResponse(text: "expired") }
+            store.script(
+                path: "/signed", uses: 1,
+                [.send(Self.head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
+            store.script(
+                path: "/signed", uses: 1,
+                [.send("HTTP/1.1 302 X\r\nLocation: /expired\r\nContent-Length: 0\r\n\r\n"), .serve])
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")))
+            expectWhole(folder)
+            #expect(store.requests.map(\.query) == ["n=1", "n=1", "n=2"])
+        }
+    }
+
     @Test("after a pause the rest is requested at the URL of the request, if the target refuses it")
     func pause() async throws {
         let folder = try Folder()

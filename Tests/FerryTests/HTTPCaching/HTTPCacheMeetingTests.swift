@@ -18,6 +18,14 @@ import Testing
         return request
     }
 
+    /// An agent with a jar and a cache, before a server.
+    private func keepingCookies(_ server: LoopbackServer) -> NetworkAgent {
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.keepsCookies = true
+        configuration.cache = CacheConfiguration(directory: bench.path)
+        return NetworkAgent(configuration: configuration)
+    }
+
     private func isOwned(_ policy: CachePolicy) -> Bool { policy.http.map { $0.sensitiveData != .none } ?? false }
 
     /// RFC 9111, 4.4: also what was stored in another form of the policy, for the same user or for nobody.
@@ -64,10 +72,7 @@ import Testing
     @Test(arguments: [CachePolicy.http(write: .synchronous), .timeToLive(.seconds(60), write: .synchronous)])
     func whoLogsInWhileARequestWaitsIsNotTakenForNobody(policy: CachePolicy) async throws {
         let server = try LoopbackServer()
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.keepsCookies = true
-        configuration.cache = CacheConfiguration(directory: bench.path)
-        let agent = NetworkAgent(configuration: configuration)
+        let agent = keepingCookies(server)
         server.handle("/x") { _ in
             agent.cookies.set(Cookie(name: "session", value: "a", domain: "127.0.0.1"))
             agent.cookies.removeAll()
@@ -82,10 +87,7 @@ import Testing
     /// With a time to live, too, a response that varies by cookies is not reused: only the transport knows them.
     @Test func whatVariesByCookiesOfTheJarIsNotKept() async throws {
         let server = try LoopbackServer()
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.keepsCookies = true
-        configuration.cache = CacheConfiguration(directory: bench.path)
-        let agent = NetworkAgent(configuration: configuration)
+        let agent = keepingCookies(server)
         server.handle("/x") { request in
             LoopbackResponse(headers: ["Vary": "Cookie"], text: request.headers["Cookie"] ?? "none")
         }
@@ -175,6 +177,46 @@ import Testing
         #expect(try await texts(agent, request) == ["cached answer 1"])
         user.withLock { $0 = "a" }
         #expect(try await texts(agent, request) == ["cached answer 2"])
+        await agent.shutdown()
+    }
+
+    @Test func whatAnAdapterCannotTellIsNotSaidToBeRemoved() async throws {
+        let isLocked = Mutex(false)
+        let agent = bench.agent(counting(lasting)) {
+            $0.adapters = [
+                Adapt { request, _ in
+                    if isLocked.withLock({ $0 }) { throw CancellationError() }
+                    request.headers["Authorization"] = "a"
+                }
+            ]
+        }
+        let request = kept(.http(write: .synchronous))
+        _ = try await agent.send(request)
+        isLocked.withLock { $0 = true }
+        #expect(await !agent.cache.remove(request))
+        isLocked.withLock { $0 = false }
+        #expect(try await texts(agent, request) == ["cached answer 1"])
+        await agent.shutdown()
+    }
+
+    /// The credential is in no field, but it tells users apart: also if a validation is answered with a new version.
+    @Test func whatAUserOfDigestGetsIsForThatUser() async throws {
+        let stub = StubTransport { request in
+            .response(
+                headers: ["Cache-Control": "max-age=10", "ETag": "\"\(request.number)\""],
+                body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        let anonymous = kept(.http(write: .synchronous))
+        let known = kept(.http(write: .synchronous)) { $0.authorization = .digest("kim", "pw") }
+        #expect(try await texts(agent, known) == ["answer 1"])
+        bench.advance(by: .seconds(10))
+        #expect(try await texts(agent, known, known) == ["answer 2", "cached answer 2"])
+        #expect(try await texts(agent, anonymous) == ["answer 3"])
+        let response = try await agent.send(known).response
+        #expect(await agent.cache.remove(anonymous))
+        #expect(await agent.cache.save(response, for: known))
+        #expect(try await texts(agent, known, anonymous) == ["cached answer 2", "answer 4"])
         await agent.shutdown()
     }
 
