@@ -211,6 +211,35 @@ extension CoreTests {
             }
         }
 
+        /// The receiver pauses after each piece, and resumes only as long as bytes are missing.
+        @Test(arguments: [FERRY_ENGINE_HTTP1, FERRY_ENGINE_LIBCURL]) func aCodedStreamThatPausesAtItsLastPieceEnds(
+            engine: Int
+        ) async throws {
+            var options = CoreLoop.Options()
+            options.engine = engine
+            try await withCore(options) { core, server in
+                let body = [UInt8](repeating: 7, count: 300_000)
+                let sent = try Self.gzip(body)
+                let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(sent.count)\r\n\r\n"
+                server.script(path: "/x", [.sendBytes(Array(head.utf8) + sent), .serve])
+                let id = try core.submit(
+                    CoreRequest("GET", server.baseURL + "/x").with {
+                        $0.answer = .stream
+                        $0.flags = .decode
+                        $0.deadline = 20_000
+                        $0.onBody = { _ in FERRY_PAUSE }
+                    })
+                await core.untilBody(id)
+                while core.streamed(id).count < body.count {
+                    let taken = core.streamed(id).count
+                    core.resume(id)
+                    await core.record.until { ($0.streamed[id]?.count ?? 0) > taken || $0.results[id] != nil }
+                }
+                let result = await core.result(of: id)
+                #expect(result.fault == .ok && core.streamed(id) == body, "\(result.fault)")
+            }
+        }
+
         /// The receiver waits for the writer, and the writer for the server, which waits for the receiver.
         @Test func theIdleTimeoutCountsWhileNothingCanBeSentAndTheReceiverPauses() async throws {
             try await withCore(Self.native, seesClose: false) { core, server in

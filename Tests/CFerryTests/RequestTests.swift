@@ -179,6 +179,28 @@ extension CoreTests {
             }
         }
 
+        /// Kept connections that are dead use up attempts. The receiver then still sees one head, and a response.
+        @Test func anExpectationIsGivenUpAfterConnectionsThatAreDead() async throws {
+            try await withCore(probes: false) { core, server in
+                let warm = try (0..<3).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/delay/50")) }
+                _ = await core.results(of: warm)
+                let refusal = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 3\r\n\r\nno!"
+                // After a connection that is dead, Ferry's own engine opens one.
+                let dead = testedEngine == FERRY_ENGINE_HTTP1 ? 1 : 2
+                for _ in 0..<dead { server.script(path: "/upload", uses: 1, [.expectHead, .drop]) }
+                server.script(path: "/upload", uses: 1, [.expectHead, .send(refusal), .keepOpen])
+                let request = expecting(server, [UInt8](repeating: 7, count: 100_000)).with {
+                    $0.flags = .idempotent
+                    $0.answer = .stream
+                    $0.idle = 2_000
+                }
+                let result = try await core.run(request)
+                #expect(result.fault == .ok && [200, 417].contains(result.status), "\(result.fault)")
+                let heads = core.events(result.id).filter { if case .head = $0 { true } else { false } }
+                #expect(heads == [.head(status: result.status)])
+            }
+        }
+
         /// Such a body cannot be sent again.
         @Test func afterAPartOfAPulledBodyTheRequestIsNotRepeated() async throws {
             try await withCore(probes: false) { core, server in

@@ -243,6 +243,25 @@ extension CoreTests {
             }
         }
 
+        /// Also if it notices only while it sends: libcurl by itself repeats no request of which it has sent a part.
+        @Test func anUploadOfWhichAPartWasSentIsResent() async throws {
+            let body = LoopbackServer.pattern(0..<8_000_000)
+            try await withCore { core, server in
+                server.script(path: "/die", uses: 1, [.expectHead, .reset])
+                server.handle("/die") { LoopbackResponse(text: "\($0.bodyLength)") }
+                _ = try await core.get(server.baseURL + "/hello")
+                let request = CoreRequest("PUT", server.baseURL + "/die").with {
+                    $0.body = .bytes(body)
+                    $0.flags = .idempotent
+                }
+                let result = try await core.run(request)
+                #expect(result.fault == .ok && result.attempts == 2 && result.text == "8000000")
+                server.script(path: "/die", uses: 1, [.expectHead, .reset])
+                let other = try await core.run(request.with { $0.flags = [] })
+                #expect(other.fault.code != FERRY_OK && other.attempts == 1)
+            }
+        }
+
         @Test func aServerThatDiesAtEveryRequestIsNotAskedForEver() async throws {
             try await withCore { core, server in
                 server.script(path: "/die", [.drop])

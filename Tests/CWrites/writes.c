@@ -92,6 +92,10 @@ void syncs_fail_once(const char *path) {
   pthread_mutex_unlock(&state.lock);
 }
 
+static atomic_int sendfile_errno;
+
+void sendfile_fails(int os_errno) { atomic_store(&sendfile_errno, os_errno); }
+
 bool syncs_have_failed(void) {
   pthread_mutex_lock(&state.lock);
   bool failed = !*state.loses;
@@ -151,6 +155,14 @@ static void done(kind *kind) {
   kind->held--;
   pthread_cond_broadcast(&state.change);
   pthread_mutex_unlock(&state.lock);
+}
+
+ssize_t sendfile(int socket, int file, off_t *offset, size_t count) {
+  int failure = atomic_load(&sendfile_errno);
+  if (!failure)
+    return syscall(SYS_sendfile, socket, file, offset, count);
+  errno = failure;
+  return -1;
 }
 
 typedef ssize_t writer(int, const void *, size_t, off_t);

@@ -17,12 +17,12 @@ static bool is_challenge(const ferry__transfer *t, int status) {
 
 /* Whether the server has refused the expectation. Then the request is sent
  * again without it, by another handle (RFC 9110, 10.1.1): libcurl by itself
- * would repeat the field as well. */
+ * would repeat the field as well, however many attempts there were. */
 static bool gives_up_expectation(ferry__transfer *t) {
-  if (t->head->status != 417 || !t->expects || t->pulled ||
-      !ferry__may_attempt(t))
+  if (t->head->status != 417 || !t->expects || t->pulled)
     return false;
   t->expects = false;
+  t->unexpecting = true;
   for (struct curl_slist *at = t->headers; at; at = at->next)
     if (!strncasecmp(at->data, "Expect:", 7) && at->data[7]) {
       t->curl.again |= strcasestr(at->data + 7, "100-continue") != NULL;

@@ -24,6 +24,13 @@ bool ferry__weighs_streams(void) { return libcurl() >= 0x080200; }
 bool ferry__begins_http2_anew(void) { return libcurl() < 0x080000; }
 bool ferry__uses_freed_fields(void) { return libcurl() < 0x080101; }
 
+/* When a stream's buffer is full, libcurl keeps where the rest is
+ * (`pausedata`), and no stream reads on until it is consumed. But a body of
+ * unknown length that ends, or any body that a response of 300 and above cuts
+ * short, makes http2_data_done_send() read on: the next bytes of the full
+ * stream overtake its rest, or replace it. Rewritten in 8.1.0. */
+bool ferry__mixes_streams(void) { return libcurl() < 0x080100; }
+
 /* ---- Sockets ------------------------------------------------------------- */
 
 ferry__transfer *ferry__transfer_of(CURL *easy) {

@@ -10,6 +10,10 @@ bool ferry__weighs_streams(void);
  * connection, and fails. */
 bool ferry__begins_http2_anew(void);
 
+/* Over HTTP/2 the end of a request's body can mix up the bytes of responses
+ * that share its connection (compat.c). */
+bool ferry__mixes_streams(void);
+
 /* A first field line that begins with a blank is appended to the last field of
  * the handle's previous response, which is freed (curl/curl#11101). */
 bool ferry__uses_freed_fields(void);

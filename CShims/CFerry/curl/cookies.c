@@ -160,6 +160,62 @@ void ferry__jar_changed(ferry_jar *jar) {
   pthread_mutex_unlock(&jar->witness_lock);
 }
 
+/* Whether Max-Age or Expires, in the way that libcurl reads them, says that the
+ * cookie is removed (RFC 6265, 5.2.1 and 5.2.2). */
+static bool is_over(const char *value, size_t length, bool is_age) {
+  char text[80];
+  if (length >= sizeof text)
+    return false;
+  memcpy(text, value, length);
+  text[length] = 0;
+  if (!is_age) {
+    time_t end = curl_getdate(text, NULL);
+    return end >= 0 && end < time(NULL); /* before 1970: never, for libcurl */
+  }
+  const char *digits = text + (*text == '"');
+  bool is_negative = *digits == '-';
+  digits += is_negative;
+  size_t count = strspn(digits, "0123456789");
+  return count && (is_negative || strspn(digits, "0") == count);
+}
+
+static bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Whether a cookie only removes another one. In doubt it does not. */
+static bool is_removal(const char *cookie, size_t length) {
+  const char *end = cookie + length, *at = memchr(cookie, ';', length);
+  int ages = 0, ages_over = 0, dates = 0, dates_over = 0;
+  while (at) {
+    const char *name = at + 1;
+    while (name < end && is_blank(*name))
+      name++;
+    at = memchr(name, ';', (size_t)(end - name));
+    const char *stop = at ? at : end;
+    const char *sign = memchr(name, '=', (size_t)(stop - name));
+    if (!sign)
+      continue;
+    const char *value = sign + 1;
+    while (value < stop && is_blank(*value))
+      value++;
+    while (stop > value && is_blank(stop[-1]))
+      stop--;
+    while (sign > name && is_blank(sign[-1]))
+      sign--;
+    size_t rest = (size_t)(stop - value);
+    if (sign - name == 7 && !strncasecmp(name, "max-age", 7)) {
+      ages++;
+      ages_over += is_over(value, rest, true);
+    } else if (sign - name == 7 && !strncasecmp(name, "expires", 7)) {
+      dates++;
+      dates_over += is_over(value, rest, false);
+    }
+  }
+  /* Max-Age overrides Expires (RFC 6265, 5.3). */
+  return ages ? ages_over == ages : dates && dates_over == dates;
+}
+
 void ferry__jar_line(ferry_jar *jar, const char *line, size_t length) {
   static const char field[] = "Set-Cookie:";
   size_t at = sizeof field - 1;
@@ -167,7 +223,8 @@ void ferry__jar_line(ferry_jar *jar, const char *line, size_t length) {
     return;
   while (at < length && (line[at] == ' ' || line[at] == '\t'))
     at++;
-  atomic_fetch_add(&jar->additions, 1);
+  if (!is_removal(line + at, length - at))
+    atomic_fetch_add(&jar->additions, 1);
   pthread_mutex_lock(&jar->witness_lock);
   jar->changes++;
   /* domain, subdomains, path, TLS, end, name, value */

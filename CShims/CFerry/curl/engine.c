@@ -174,7 +174,10 @@ void ferry__transfer_completed(ferry_loop *loop, ferry__transfer *t,
   if (code == CURLE_SEND_ERROR && t->curl.late && !t->fault.code &&
       is_between_heads(t->head) && ferry__late_answer(t))
     code = CURLE_OK;
-  if (t->curl.again && code && !t->fault.code) { /* it was a 417 */
+  if (code == CURLE_SEND_ERROR && running && !t->fault.code &&
+      ferry__may_repeat(t))
+    t->curl.again = t->fresh = true;
+  if (t->curl.again && code && !t->fault.code) { /* also after a late 417 */
     begin_again(loop, t);
     return;
   }

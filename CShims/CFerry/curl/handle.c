@@ -323,6 +323,18 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
     SET(CURLOPT_BUFFERSIZE, (long)(big ? FERRY__BIG_BUFFER : FERRY__BUFFER));
     handle->big = big;
   }
+  if (ferry__goes_alone(handle->loop, t)) {
+    if (handle->shard->identity & FERRY__ALONE) {
+      /* What libcurl reads at once, a head of 128 KiB and 32 KiB of frames,
+       * must fit. */
+      SET(CURLOPT_BUFFERSIZE, 2L * FERRY__BIG_BUFFER);
+      SET(CURLOPT_PIPEWAIT, 0L); /* for a connection that it cannot share */
+    } else if (handle->loop->options.http2 == FERRY_HTTP2_NEGOTIATED) {
+      /* No shard was left: HTTP/1.1 never takes a connection of HTTP/2. */
+      SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    }
+    handle->unusual = 1;
+  }
   set_patience(e, handle, t);
   if (!set_method(e, handle, t))
     return false;

@@ -72,8 +72,23 @@ static bool may_use(const ferry__transfer *t, const ferry__socket *s,
          ferry_address_is_public(peer) == 1;
 }
 
+/* A kept connection has ended before any byte of a response: an idempotent
+ * request may be sent again (RFC 9110, 9.2.2). libcurl does so by itself only
+ * if its first write or the response fails. */
+bool ferry__may_repeat(const ferry__transfer *t) {
+  long connects = 0;
+  curl_easy_getinfo(t->handle->easy, CURLINFO_NUM_CONNECTS, &connects);
+  return !connects && !t->pulled && !t->head->received &&
+         (t->flags & FERRY_IDEMPOTENT) && ferry__may_attempt(t);
+}
+
+/* After a 417 there is one more: nothing has been processed. */
+static unsigned most_attempts(const ferry__transfer *t) {
+  return FERRY__MAX_ATTEMPTS + (unsigned)t->unexpecting;
+}
+
 bool ferry__may_attempt(const ferry__transfer *t) {
-  return t->earlier + t->handle->attempts < FERRY__MAX_ATTEMPTS;
+  return t->earlier + (unsigned)t->handle->attempts < most_attempts(t);
 }
 
 /* No further attempt is started. */
@@ -146,7 +161,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     bool safe =
         !handle->reached || refused || (t->flags & FERRY_IDEMPOTENT);
     if (!safe || t->pulled || /* a pulled body cannot be sent again */
-        t->earlier + handle->attempts > FERRY__MAX_ATTEMPTS) {
+        t->earlier + (unsigned)handle->attempts > most_attempts(t)) {
       handle->attempts--;
       ferry__refuse_attempt(t);
       return CURL_PREREQFUNC_ABORT;

@@ -54,6 +54,10 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *transfer);
 
 /* ---- Shards (shard.c) ---------------------------------------------------- */
 
+/* A shard without multiplexing: each of its transfers has a connection to
+ * itself. */
+#define FERRY__ALONE (UINT64_C(1) << 63)
+
 struct ferry__shard {
   ferry_loop *loop;
   CURLM *multi; /* made on first use */
@@ -61,7 +65,8 @@ struct ferry__shard {
   ferry__handle *pool;
   uint64_t due; /* ms; 0 = none, 1 = in this turn */
   uint64_t idle_since; /* ms; when its last transfer left */
-  uint64_t identity;   /* whose connections it has; 0 = anybody's */
+  uint64_t identity;   /* whose connections it has; 0 = anybody's. With
+                        * FERRY__ALONE, of requests with a body */
   unsigned running, index;
   unsigned unheard; /* connects that continue without a socket to wait for */
   struct curl_slist *leaving; /* names that libcurl has to forget, .. */
@@ -73,6 +78,9 @@ struct ferry__shard {
 };
 
 void ferry__shard_close(ferry__shard *shard);
+/* HTTP/2 with a libcurl that mixes up streams: the transfer must not share its
+ * connection. */
+bool ferry__goes_alone(const ferry_loop *loop, const ferry__transfer *t);
 void ferry__shard_touch(ferry__shard *shard);
 /* Checks a return code of the multi handle. */
 void ferry__shard_check(ferry__shard *shard, CURLMcode code);
@@ -122,6 +130,7 @@ void ferry__keep_answer(ferry__transfer *transfer, int fd);
 void ferry__watch_close_notify(ferry__transfer *transfer);
 /* Whether another attempt is allowed, with this handle or the next one. */
 bool ferry__may_attempt(const ferry__transfer *transfer);
+bool ferry__may_repeat(const ferry__transfer *transfer);
 /* The transfer ends, because it may not be sent again. */
 void ferry__refuse_attempt(ferry__transfer *transfer);
 /* Whether its handle cannot send the request again. Then another one does, when

@@ -38,8 +38,10 @@ static bool open_multi(ferry__shard *shard) {
   curl_multi_setopt(m, CURLMOPT_MAXCONNECTS,
                     (long)shard->loop->curl->per_shard);
   curl_multi_setopt(m, CURLMOPT_PIPELINING,
-                    shard->loop->options.http2 ? (long)CURLPIPE_MULTIPLEX
-                                               : (long)CURLPIPE_NOTHING);
+                    shard->loop->options.http2 &&
+                            !(shard->identity & FERRY__ALONE)
+                        ? (long)CURLPIPE_MULTIPLEX
+                        : (long)CURLPIPE_NOTHING);
   curl_multi_setopt(m, CURLMOPT_MAX_CONCURRENT_STREAMS,
                     (long)shard->loop->options.max_streams);
   return true;
@@ -184,6 +186,18 @@ static void shard_turn(ferry__shard *shard) {
   ferry__jar_release(shard->loop);
 }
 
+bool ferry__goes_alone(const ferry_loop *loop, const ferry__transfer *t) {
+  int http2 = loop->options.http2;
+  if (http2 == FERRY_HTTP2_NEVER || !ferry__mixes_streams())
+    return false;
+  if (t->body_kind == FERRY_BODY_NONE || (t->flags & FERRY_TRAILERS))
+    return false; /* trailers go over HTTP/1.1 */
+  if (t->host->secure)
+    return true;
+  return http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE && !t->host->local &&
+         !ferry__begins_http2_anew();
+}
+
 static bool has_room_for(const ferry__shard *shard, uint64_t identity) {
   return shard && shard->running < shard->loop->curl->per_shard &&
          (shard->identity == identity || !shard->multi);
@@ -203,7 +217,9 @@ static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
       worn = worn ? worn : shard;
     else if (!unused)
       unused = shard;
-    if (unused && !identity)
+    /* Otherwise, requests with and without a body need shards of both kinds,
+     * and those of one kind must not take the last one. */
+    if (unused && !identity && !ferry__mixes_streams())
       break;
   }
   if (unused)
@@ -217,7 +233,9 @@ static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
  * closed. */
 ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
   ferry__host *host = t->host;
-  uint64_t identity = t->extras ? t->extras->identity : 0;
+  uint64_t identity = t->extras ? t->extras->identity & ~FERRY__ALONE : 0;
+  if (ferry__goes_alone(loop, t))
+    identity |= FERRY__ALONE;
   /* The shard that has its connections, if there is room, because a new
    * connection costs more. Among those the lowest: as long as each is filled
    * before the next one, there are no more connections than transfers at

@@ -300,16 +300,6 @@ static bool is_left(const ferry__socket *s, const ferry__transfer *t) {
          recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* A kept connection has ended before any byte of a response: an idempotent
- * request may be sent again (RFC 9110, 9.2.2), as libcurl does if it is not
- * waiting for the source. */
-static bool may_repeat(const ferry__transfer *t) {
-  long connects = 0;
-  curl_easy_getinfo(t->handle->easy, CURLINFO_NUM_CONNECTS, &connects);
-  return !connects && !t->pulled && !t->head->received &&
-         (t->flags & FERRY_IDEMPOTENT) && ferry__may_attempt(t);
-}
-
 static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   int bits = 0, running;
   ferry__transfer *t = owner(loop, s);
@@ -320,7 +310,7 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
     return;
   }
   if (!s->want && t && is_left(s, t)) {
-    if (may_repeat(t))
+    if (ferry__may_repeat(t))
       t->curl.again = t->fresh = true;
     ferry__transfer_completed(loop, t, CURLE_GOT_NOTHING);
     return;

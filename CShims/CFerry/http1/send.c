@@ -73,6 +73,12 @@ bool ferry__exchange_send(ferry__connection *c, const char *bytes,
          keep_unsent(c, bytes + n, length - (size_t)n);
 }
 
+static bool is_of_socket(int os_errno) {
+  return os_errno == EPIPE || os_errno == ECONNRESET || os_errno == ETIMEDOUT ||
+         os_errno == EHOSTUNREACH || os_errno == ENETUNREACH ||
+         os_errno == ENETDOWN || os_errno == ENOTCONN;
+}
+
 /* Sends from the file to the socket, without a copy. */
 static bool send_piece(ferry__connection *c) {
   ferry__transfer *t = c->transfer;
@@ -84,16 +90,16 @@ static bool send_piece(ferry__connection *c) {
   while (n < 0 && errno == EINTR);
   if (n < 0 && errno == EAGAIN)
     return false;
-  if (n < 0 && (errno == EINVAL || errno == ENOSYS || errno == EOVERFLOW)) {
-    c->copies = true; /* not for this kind of file */
-    return true;
-  }
-  if (n < 0 && errno != EIO) {
+  if (n < 0 && is_of_socket(errno)) {
     stop_sending(c, errno);
     return false;
   }
-  if (n <= 0) { /* the file has become shorter, or cannot be read */
-    t->result.os_errno = n < 0 ? errno : 0;
+  if (n < 0) { /* not for this file, or not now: copying it tells more */
+    c->copies = true;
+    return true;
+  }
+  if (n == 0) { /* the file has become shorter */
+    t->result.os_errno = 0;
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_UPLOAD_SOURCE, 0});
     return false;
   }

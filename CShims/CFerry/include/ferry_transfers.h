@@ -21,7 +21,8 @@ int ferry_submit(ferry_loop *_Nonnull loop,
 /* [any thread] Ends a transfer with FERRY_E_CANCELLED, unless it has ended. */
 void ferry_cancel(ferry_loop *_Nonnull loop, uint64_t id);
 
-/* [any thread] After FERRY_PAUSE: resumes both receiving and sending. A resume
+/* [any thread] After FERRY_PAUSE: resumes receiving, and sending as well unless
+ * the receiver pauses again at once: then ferry_resume_sending() does. A resume
  * that overtakes its pause is not lost. A paused stream reports its end without
  * a resume, unless decoded bytes are still held back. */
 void ferry_resume(ferry_loop *_Nonnull loop, uint64_t id);

@@ -69,7 +69,7 @@ void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *t,
       return;
     }
     ferry__tell_answered(loop, t); /* also if the last piece has paused it */
-    if (t->paused)
+    if (t->paused && t->state != FERRY__DRAINING) /* which has its end, too */
       return;
   }
   t->engine->resume(loop, t);

@@ -6,7 +6,7 @@ internal import CFerryJSON
 /// an object. With the time to free it, that is a quarter of the cost of decoding.
 struct ContainerShelf {
     private struct Slot {
-        /// The container, which is no more than a reference; nil after the end.
+        /// The container, which is no more than a reference; `nil` after the end.
         var container: AnyObject?
         /// Its `ContainerGiver`.
         var giver: AnyObject

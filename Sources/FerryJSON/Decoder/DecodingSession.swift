@@ -89,8 +89,13 @@ final class DecodingSession {
         if let last = lastKeys[object]?[name] { return last != key }
         let end = ferry_json_close(tape, object)
         let bytes = tape.utf8(at: key)
+        // Beyond ASCII, two spellings may be the same key.
+        let isPlain = bytes.allSatisfy { $0 < 0x80 }
+        func isSame(_ other: Int) -> Bool {
+            isPlain ? bytes.elementsEqual(tape.utf8(at: other)) : name == tape.string(at: other)
+        }
         var other = ferry_json_after(tape, key + 1)
-        while other < end, !bytes.elementsEqual(tape.utf8(at: other)) { other = ferry_json_after(tape, other + 1) }
+        while other < end, !isSame(other) { other = ferry_json_after(tape, other + 1) }
         if other >= end { return false }
         var last: [String: Int] = [:]
         other = object + 1

@@ -8,7 +8,7 @@ extension JSONSchema {
     public static let number = JSONSchema(SchemaShape(.number))
     /// Any number without a fraction.
     public static let integer = JSONSchema(SchemaShape(.integer))
-    /// True or false.
+    /// `true` or `false`.
     public static let bool = JSONSchema(SchemaShape(.bool))
     /// Only null.
     public static let null = JSONSchema(SchemaShape(.null))

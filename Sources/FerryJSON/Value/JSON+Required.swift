@@ -2,7 +2,7 @@ internal import CFerryJSON
 
 // The value as a type, or an error with the place and the kind that was found.
 extension JSON {
-    /// True or false; an error for anything else.
+    /// `true` or `false`; an error for anything else.
     public func asBool() throws(JSONMismatch) -> Bool {
         guard let bool else { throw JSONMismatch(at: self, expected: "bool") }
         return bool
@@ -63,7 +63,7 @@ extension JSON {
         try T(json: self)
     }
 
-    /// A member of this object. If it is absent, an optional becomes nil, and any other type is an error.
+    /// A member of this object. If it is absent, an optional becomes `nil`, and any other type is an error.
     @inlinable
     public func value<T: JSONConvertible>(_ key: String, as type: T.Type = T.self) throws -> T {
         let word = word(of: key)
@@ -78,7 +78,7 @@ extension JSON {
         return value
     }
 
-    /// An element of this array. If it is absent, an optional becomes nil, and any other type is an error.
+    /// An element of this array. If it is absent, an optional becomes `nil`, and any other type is an error.
     @inlinable
     public func value<T: JSONConvertible>(at position: Int, as type: T.Type = T.self) throws -> T {
         if let element = self[position] { return try T.value(at: element.place, in: element) }

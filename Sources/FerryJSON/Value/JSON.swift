@@ -65,7 +65,7 @@ extension JSON {
     /// Whether the value is null.
     public var isNull: Bool { ferry_json_tag(document.tape, index) == JSONTag.null }
 
-    /// True or false, or nil for anything else.
+    /// `true` or `false`, or `nil` for anything else.
     public var bool: Bool? {
         switch ferry_json_tag(document.tape, index) {
         case JSONTag.yes: true
@@ -74,33 +74,33 @@ extension JSON {
         }
     }
 
-    /// The number as an `Int`, or nil if it is not an integer or does not fit. `1.0` and `1e2` are integers. A number
-    /// of 2^53 or more that is written with a fraction or an exponent is nil, because it may have been rounded.
+    /// The number as an `Int`, or `nil` if it is not an integer or does not fit. `1.0` and `1e2` are integers. A number
+    /// of 2^53 or more that is written with a fraction or an exponent is `nil`, because it may have been rounded.
     public var int: Int? { document.tape.integer(at: index) }
 
-    /// The number as a `UInt`, or nil if it is negative, not an integer, or does not fit. See `int`.
+    /// The number as a `UInt`, or `nil` if it is negative, not an integer, or does not fit. See `int`.
     public var uint: UInt? { document.tape.integer(at: index) }
 
-    /// The number as a `Double`, or nil for anything else. An integer beyond 2^53 becomes the nearest double; use `int`
-    /// or `uint` for the exact value.
+    /// The number as a `Double`, or `nil` for anything else. An integer beyond 2^53 becomes the nearest double; use
+    /// `int` or `uint` for the exact value.
     public var double: Double? { document.tape.number(at: index) }
 
-    /// A string, or nil for anything else.
+    /// A string, or `nil` for anything else.
     public var string: String? {
         ferry_json_tag(document.tape, index) == JSONTag.string ? document.tape.string(at: index) : nil
     }
 
-    /// The elements of an array, or nil for anything else.
+    /// The elements of an array, or `nil` for anything else.
     public var array: JSONArray? {
         ferry_json_tag(document.tape, index) == JSONTag.array ? JSONArray(document: document, index: index) : nil
     }
 
-    /// The members of an object, or nil for anything else.
+    /// The members of an object, or `nil` for anything else.
     public var object: JSONObject? {
         ferry_json_tag(document.tape, index) == JSONTag.object ? JSONObject(document: document, index: index) : nil
     }
 
-    /// The value of a member, or nil if there is none or this is not an object. Takes time in the number of members.
+    /// The value of a member, or `nil` if there is none or this is not an object. Takes time in the number of members.
     public subscript(key: String) -> JSON? {
         let tape = document.tape
         guard ferry_json_tag(tape, index) == JSONTag.object else { return nil }
@@ -108,7 +108,7 @@ extension JSON {
         return found == 0 ? nil : JSON(document: document, index: found)
     }
 
-    /// An element of an array, or nil if there is none or this is not an array. Takes time in the position: iterate
+    /// An element of an array, or `nil` if there is none or this is not an array. Takes time in the position: iterate
     /// over `array` to visit all elements.
     public subscript(position: Int) -> JSON? {
         let tape = document.tape
@@ -119,7 +119,7 @@ extension JSON {
 }
 
 extension JSON {
-    /// The value at a JSON Pointer (RFC 6901) such as `/items/3/name`, or nil if there is none or the text is not a
+    /// The value at a JSON Pointer (RFC 6901) such as `/items/3/name`, or `nil` if there is none or the text is not a
     /// pointer. The empty pointer is the value itself.
     public func value(atPointer pointer: String) -> JSON? {
         guard !pointer.isEmpty else { return self }

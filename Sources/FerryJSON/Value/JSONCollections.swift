@@ -135,7 +135,7 @@ public struct JSONObject: Sendable, Collection {
         precondition(index.word >= start && index.word < end, "the index is out of range")
     }
 
-    /// The value of the last member with a key, or nil if there is none.
+    /// The value of the last member with a key, or `nil` if there is none.
     public subscript(key: String) -> JSON? {
         let found = document.tape.find(key, in: start - 1)
         return found == 0 ? nil : JSON(document: document, index: found)

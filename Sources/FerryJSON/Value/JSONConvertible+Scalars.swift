@@ -15,7 +15,7 @@ extension String: JSONConvertible {
 }
 
 extension Bool: JSONConvertible {
-    /// True or false; an error for anything else.
+    /// `true` or `false`; an error for anything else.
     public init(json: JSON) throws { self = try json.asBool() }
 
     /// Reads the tape without a view.

@@ -39,15 +39,15 @@ extension JSONConvertible {
 }
 
 extension Optional: JSONConvertible where Wrapped: JSONConvertible {
-    /// Null is nil.
+    /// Null is `nil`.
     @inlinable
     public init(json: JSON) throws { self = json.isNull ? nil : .some(try Wrapped(json: json)) }
 
-    /// An absent member is nil.
+    /// An absent member is `nil`.
     @inlinable
     public static var valueWhenAbsent: Wrapped?? { .some(nil) }
 
-    /// Null is nil.
+    /// Null is `nil`.
     @inlinable
     public static func value(at place: JSON.Place, in json: JSON) throws -> Wrapped? {
         json.isNull(at: place) ? nil : .some(try Wrapped.value(at: place, in: json))

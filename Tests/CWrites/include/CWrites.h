@@ -1,6 +1,6 @@
 /* A disk that hangs: the tests' own open(), openat(), close(), pwrite(),
- * pread(), fsync(), fdatasync() and unlinkat() replace the system's in the
- * whole process.
+ * pread(), fsync(), fdatasync(), unlinkat() and sendfile() replace the system's
+ * in the whole process.
  * Writes and syncs of parts of downloads (".ferry-part"), reads and closes of
  * files whose names end with ".held", and opens of both hang until they are
  * released. Not under a sanitizer, which has functions of its own. */
@@ -51,6 +51,9 @@ void unlinks_release(void);
 /* The next sync of the file with this path fails with EIO, and later ones
  * succeed: a system reports once that it could not write. */
 void syncs_fail_once(const char *path);
+
+/* From now on sendfile() fails with this number, until it is 0 again. */
+void sendfile_fails(int os_errno);
 
 /* Whether that sync has failed. */
 bool syncs_have_failed(void);

@@ -45,6 +45,19 @@ import Testing
         #expect(await eventually { openDescriptors(of: path).isEmpty })
     }
 
+    @Test("A file that sendfile(2) cannot send at the moment is copied", arguments: [ENOMEM, EIO, ESTALE, EINVAL])
+    func copies(errno: Int32) async throws {
+        defer { unlink(path) }
+        let server = try LoopbackServer()
+        server.handle("/up") { LoopbackResponse(body: $0.body) }
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+        sendfile_fails(errno)
+        defer { sendfile_fails(0) }
+        let reply = try await agent.send(HTTPRequest(.put, "/up", body: .file(path)))
+        #expect(reply.bytes == bytes)
+        await agent.shutdown()
+    }
+
     @Test("A device that hangs takes a limited number of files") func hangs() async throws {
         defer { unlink(path) }
         reads_hold()
