@@ -13,11 +13,10 @@ public struct AgentCache: Sendable {
     /// and observers are not called. Fails with `notCached`, which has the reason, or with the error of the validation.
     public func reply<R: Request>(for request: R) async throws(RequestError) -> Reply<R.Value> {
         let servers = core.builder.servers
-        var reading: RequestReading?
-        let stage = try CacheStage.of(request, .cacheOnly, at: servers, by: core, reading: &reading)
+        let stage = try CacheStage.of(request, .cacheOnly, at: servers, by: core)
         let url = stage.url
         if stage.http != nil {
-            let snapshot = stage.snapshot(of: request, after: reading, at: servers)
+            let snapshot = stage.snapshot(of: request, at: servers)
             let call = Call(request, snapshot, at: servers, url: url, watch: nil, by: core)
             return try await httpReply(for: request, stage, call)
         }
@@ -55,9 +54,9 @@ public struct AgentCache: Sendable {
     @discardableResult
     public func save<R: Request>(_ response: Response, for request: R) async -> Bool {
         if let cache = core.cache, let terms = core.cachePolicy(of: request).http {
-            guard let stage = await httpStage(of: request, terms, in: cache), let variant = stage.saved(response) else {
-                return false
-            }
+            guard let stage = await httpStage(of: request, terms, in: cache, opensBody: true),
+                let variant = stage.saved(response)
+            else { return false }
             let key = stage.key
             // An entry that is only on disk is read first, so that its other variants are kept.
             let (removals, mark) = (cache.removals(of: key), cache.recentStores.next())
@@ -102,7 +101,7 @@ public struct AgentCache: Sendable {
         guard let cache = core.cache, response.result.body.count == response.bodyLength,
             let target = try? core.builder.cacheTarget(request, at: core.builder.servers),
             let plan = CachePlan(core.cachePolicy(of: request), target, in: cache),
-            let kept = CacheStage(plan, .reload, url: plan.url, by: core)
+            let kept = CacheStage(plan, .reload, url: plan.url, target.reading, by: core)
                 .kept(response, CacheRules(response.result), of: request, plan, at: cache.clock())
         else { return nil }
         return (kept, plan.key)
@@ -111,7 +110,7 @@ public struct AgentCache: Sendable {
     /// How the HTTP cache sees a request as it would be sent now, with the token that there is: adapters and the
     /// authenticator may change its URL and its credentials. `nil` if an adapter fails.
     private func httpStage<R: Request>(
-        of request: R, _ terms: CachePolicy.HTTPTerms, in cache: ResponseCache
+        of request: R, _ terms: CachePolicy.HTTPTerms, in cache: ResponseCache, opensBody: Bool
     ) async -> HTTPCacheStage? {
         let servers = core.builder.servers
         guard let target = try? core.httpTarget(of: request, terms, at: servers, in: cache),
@@ -119,7 +118,7 @@ public struct AgentCache: Sendable {
         else { return nil }
         var call = Call(request, .success(snapshot), at: servers, url: target.url, watch: nil, by: core)
         call.http = HTTPCachePlan(terms, .cacheOnly, target)
-        return await Exchange.cacheStage(of: call, RunControl(tag: nil, of: core), by: core)
+        return await Exchange.cacheStage(of: call, RunControl(tag: nil, of: core), opensBody: opensBody, by: core)
     }
 
     /// Removes the entries of a request, and returns when they are removed. Other agents and processes with the same
@@ -158,13 +157,14 @@ public struct AgentCache: Sendable {
         {
             keys.insert(HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url))
         }
-        guard let stage = await httpStage(of: request, terms, in: cache) else { return (keys, false) }
+        guard let stage = await httpStage(of: request, terms, in: cache, opensBody: false) else { return (keys, false) }
         keys.insert(stage.key)
         return (keys, true)
     }
 
     /// Removes everything in the directory, including entries of other agents and processes, and returns when it is
-    /// removed. Others remove it from their memory within milliseconds.
+    /// removed. Others remove it from their memory within milliseconds. Returns `false` if there is no cache, or if its
+    /// store failed.
     @discardableResult
     public func removeAll() async -> Bool {
         guard let cache = core.cache else { return false }
@@ -187,16 +187,17 @@ extension RequestError {
 
 extension Exchange {
     /// How the HTTP cache sees the request as adapters and the authenticator would send it now, with the token that
-    /// there is. `nil` if it cannot be prepared.
-    fileprivate static func cacheStage(of call: Call, _ control: RunControl, by core: AgentCore) async
-        -> HTTPCacheStage?
-    {
+    /// there is. `nil` if it cannot be prepared. The key needs no body, which may have been read or removed by now.
+    fileprivate static func cacheStage(
+        of call: Call, _ control: RunControl, opensBody: Bool, by core: AgentCore
+    ) async -> HTTPCacheStage? {
         core.enter(control)
         defer { core.leave(control) }
         var exchange = Exchange(core, call, control, nil, after: .unsent)
         exchange.refreshesToken = false
         do throws(RequestError) {
-            let leg = try await exchange.prepared()
+            var leg = try await exchange.prepared()
+            if !opensBody { (leg.body, exchange.hasAlteredBody) = (nil, true) }
             exchange.url = try core.builder.checked(leg.url)
             try await exchange.openFiles(of: leg)
             // Whoever gets the token later may be another user.

@@ -63,7 +63,8 @@ public struct CacheConfiguration: Sendable {
     var filteredDirectory: String { directoryFilters.reduce(directory) { $1.filter($0) } }
 }
 
-/// Changes the directory of a cache once, when the agent is created: for example, for a folder per version or tenant.
+/// Changes the directory of a cache once, when the agent is created: for example, for a directory per version or
+/// tenant.
 public protocol CacheDirectoryFilter: Sendable {
     /// Returns the directory to use instead of `directory`.
     func filter(_ directory: String) -> String

@@ -10,7 +10,7 @@ extension RequestBuilder {
             var key = CacheKeyMaterial(custom.method, joined.url, trust: trust)
             let reading = RequestReading(
                 joined: joined, headers: custom.headers, method: custom.method, body: custom.body, isPrebuilt: true)
-            var target = CacheTarget(url: joined.url, isForeign: true, reading: reading)
+            var target = CacheTarget(url: joined.url, reading: reading)
             guard key.append(Arguments(), .automatic), key.append(custom.body) else { return target }
             append(
                 custom.headers, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: nil,
@@ -18,6 +18,7 @@ extension RequestBuilder {
             target.seal(key)
             return target
         }
+        let named = request.cacheArguments
         let (method, encoding, arguments) = (request.method, request.argumentEncoding, request.arguments)
         let joined = try servers.join(request.path, of: request)
         var url = joined.url
@@ -29,9 +30,10 @@ extension RequestBuilder {
         let reading = RequestReading(
             joined: joined, headers: own, method: method, arguments: arguments, encoding: encoding,
             authorization: authorization, body: body)
-        var target = CacheTarget(url: url, isForeign: joined.isForeign, reading: reading)
+        var target = CacheTarget(url: url, reading: reading)
         var key = CacheKeyMaterial(method, joined.url, trust: trust)
-        guard key.append(request.cacheArguments, encoding), key.append(body) else { return target }
+        // They are usually `arguments`, read again: nobody knows to which of two users the response would belong.
+        guard request.cacheArguments == named, key.append(named, encoding), key.append(body) else { return target }
         let common = joined.isForeign ? headers.publicFields : headers.fields
         if !request.cacheHeaders.isEmpty, let value = accept(of: request, own, common) { own.append("Accept", value) }
         append(
@@ -63,20 +65,20 @@ extension RequestBuilder {
     }
 
     /// The value of a header field as this request sends it, without additions by others; `nil` if it has none.
-    func sentValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
-        if let value = ownValue(of: name, by: request, isForeign: isForeign) { return value }
+    func sentValue<R: Request>(of name: String, by request: R, after reading: RequestReading) -> String? {
+        if let value = ownValue(of: name, by: request, after: reading) { return value }
         if equalNames(name, "User-Agent") { return userAgent }
         guard equalNames(name, "Accept-Encoding") else { return nil }
         let encodings = request.acceptedEncodings ?? acceptedEncodings
         return encodings.isEmpty ? nil : encodings.field
     }
 
-    private func ownValue<R: Request>(of name: String, by request: R, isForeign: Bool) -> String? {
-        if let custom = request.prebuiltRequest { return custom.headers[name] }
-        if let own = request.headers[name] { return own }
-        if equalNames(name, "Authorization"), let value = request.authorization?.value { return value }
-        let common = isForeign ? headers.publicFields : headers.fields
-        if equalNames(name, "Accept"), let value = accept(of: request, request.headers, common) { return value }
+    private func ownValue<R: Request>(of name: String, by request: R, after reading: RequestReading) -> String? {
+        if let own = reading.headers[name] { return own }
+        if reading.isPrebuilt { return nil }
+        if equalNames(name, "Authorization"), let value = reading.authorization?.value { return value }
+        let common = reading.joined.isForeign ? headers.publicFields : headers.fields
+        if equalNames(name, "Accept"), let value = accept(of: request, reading.headers, common) { return value }
         return common[name]
     }
 }
@@ -209,7 +211,6 @@ struct CachePlan: Sendable {
     let writing: CachePolicy.Writing
     /// The URL of the run.
     let url: String
-    let isForeign: Bool
     /// The key or the sensitive data identify the owner of the response.
     let isOwned: Bool
 
@@ -219,8 +220,7 @@ struct CachePlan: Sendable {
 /// The URL of a request, and what distinguishes its response from others.
 struct CacheTarget {
     let url: String
-    let isForeign: Bool
-    /// What the key is made of, for the transfer.
+    /// What the key is made of, for the transfer and for the fields in `Vary`.
     let reading: RequestReading
     /// `nil` if the body cannot be read without reading a file or a stream.
     var key: CacheKey?
@@ -235,7 +235,7 @@ extension CachePlan {
             time: terms.lifetime.microseconds, version: Int64(terms.version), sensitiveData: terms.sensitiveData,
             applicationVersion: cache.applicationVersion)
         self.init(
-            key: key, terms: wanted, writing: terms.writing, url: target.url, isForeign: target.isForeign,
+            key: key, terms: wanted, writing: terms.writing, url: target.url,
             isOwned: target.hasCredentials || terms.sensitiveData != .none)
     }
 }

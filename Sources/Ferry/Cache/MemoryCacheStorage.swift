@@ -23,7 +23,8 @@ public final class MemoryCacheStorage: CacheStorage {
     /// The approximate overhead of an entry beyond its record and its key.
     private static let overhead = 256
 
-    /// - Parameter maxBytes: The maximum size of all entries including their overhead. A larger entry is not stored.
+    /// Creates a storage of at most `maxBytes` bytes, including an overhead of 256 bytes for each entry. A larger entry
+    /// is not stored.
     public init(maxBytes: Int) {
         self.maxBytes = max(maxBytes, 0)
         front = MemoryFront(maxBytes: self.maxBytes)

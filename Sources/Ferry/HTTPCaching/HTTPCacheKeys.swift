@@ -41,15 +41,14 @@ struct HTTPCacheKey {
     func key(_ url: String) -> CacheKey { Self.key(CanonicalOrigin.apply(to: url), of: owner) }
 
     /// The keys of these URLs for the same user and for nobody, in all forms of the policy: what changes for one form
-    /// changes for all. `authorization` is the field of the request, which is not among the secrets in a shared cache.
-    func relatives(_ urls: [String], authorization: String?) -> Set<CacheKey> {
-        let field = authorization.map { Secret(name: "authorization", value: $0) }
-        let others = secrets.filter { $0.name != "authorization" }
+    /// changes for all. `sent` are all secrets of the request, also those that are in no key of this form.
+    func relatives(_ urls: [String], sent: [Secret]) -> Set<CacheKey> {
+        let others = sent.filter { $0.name != "authorization" }
         var keys = Set(urls.map(key))
-        for (isShared, own) in [(true, others), (false, others + (field.map { [$0] } ?? []))] {
+        for (isShared, own) in [(true, others), (false, sent)] {
             for data in Set([terms.sensitiveData, .none]) {
                 let form = CachePolicy.HTTPTerms(isShared: isShared, sensitiveData: data, writing: terms.writing)
-                for secrets in Set([own, others, []]) {
+                for secrets in Set([own, others, secrets, []]) {
                     let key = HTTPCacheKey(prefix, form, secrets)
                     keys.formUnion(urls.map(key.key))
                 }
@@ -96,7 +95,6 @@ final class HTTPCacheTarget: Sendable {
     let cacheControl: String?
     /// `nil` also if it does not matter, because there is `Cache-Control`.
     let pragma: String?
-    let isForeign: Bool
     /// What was read of the request, a GET without a body, so that it is built from the same values; `nil` without a
     /// key.
     let reading: RequestReading?
@@ -104,11 +102,11 @@ final class HTTPCacheTarget: Sendable {
     /// A target without a key.
     init(url: String) {
         (self.url, key, hasDirectives, cacheControl, pragma) = (url, nil, false, nil, nil)
-        (isForeign, reading) = (true, nil)
+        reading = nil
     }
 
     init(_ found: consuming HTTPReading, _ key: CacheKey?, directives: (cacheControl: String?, pragma: String?)?) {
-        (url, isForeign, self.key) = (found.url, found.isForeign, key)
+        (url, self.key) = (found.url, key)
         hasDirectives = directives != nil
         (cacheControl, pragma) = (directives?.cacheControl, directives?.pragma)
         reading = key == nil ? nil : found.reading
@@ -140,7 +138,7 @@ extension AgentCore {
         var directives: (String?, String?)?
         if words == .directives {
             let own = found.reading.headers
-            let common = found.isForeign ? builder.headers.publicFields : builder.headers.fields
+            let common = found.reading.joined.isForeign ? builder.headers.publicFields : builder.headers.fields
             let cacheControl = own["Cache-Control"] ?? common["Cache-Control"]
             directives = (cacheControl, cacheControl == nil ? own["Pragma"] ?? common["Pragma"] : nil)
         }
@@ -190,7 +188,6 @@ struct HTTPReading {
     var url: String
     var secrets: [HTTPCacheKey.Secret]
     var reading: RequestReading
-    var isForeign: Bool { reading.joined.isForeign }
 }
 
 extension RequestBuilder {

@@ -15,7 +15,7 @@ extension CacheStage {
         let varying = stored.attributes.varying
         if !varying.isEmpty {
             // Only the transport knows which cookies of the jar it sends.
-            let isSame = variance(of: varying, in: request, isForeign: plan.isForeign) == stored.attributes.variance
+            let isSame = variance(of: varying, in: request) == stored.attributes.variance
             if !isSame || core.addsCookies(to: varying) { return .miss(.varyMismatch) }
         }
         if age <= plan.terms.time {
@@ -27,12 +27,17 @@ extension CacheStage {
         return .stale(stored, past: age - plan.terms.time, trace)
     }
 
+    /// The value of a header field as the transfer sends it, whatever the application has changed since.
+    private func sentValue<R: Request>(of name: String, by request: R) -> String? {
+        reading.flatMap { core.builder.sentValue(of: name, by: request, after: $0) }
+    }
+
     /// A digest of the values of these fields.
-    private func variance<R: Request>(of names: [String], in request: R, isForeign: Bool) -> CacheDigest {
+    private func variance<R: Request>(of names: [String], in request: R) -> CacheDigest {
         var bytes: [UInt8] = []
         for name in names {
             bytes.appendCounted(name)
-            let value = core.builder.sentValue(of: name, by: request, isForeign: isForeign)
+            let value = sentValue(of: name, by: request)
             bytes.append(value == nil ? 0 : 1)
             bytes.appendCounted(value ?? "")
         }
@@ -64,7 +69,7 @@ extension CacheStage {
         if response.url != plan.url { attributes.url = Redaction.url(response.url) }
         if !rules.varying.isEmpty {
             attributes.varying = rules.varying
-            attributes.variance = variance(of: rules.varying, in: request, isForeign: plan.isForeign)
+            attributes.variance = variance(of: rules.varying, in: request)
         }
         let result = response.result
         let head = CacheRules.keptHead(result)
@@ -88,15 +93,17 @@ extension CacheStage {
         if status == 206 || status == 304 { return .partial }
         if response.framing == .untilClose { return .untilClose }
         if rules.forbidsStoring { return .noStore }
-        let asked = core.builder.sentValue(of: "Cache-Control", by: request, isForeign: plan.isForeign)
-        if let asked, CacheRules.forbidsStoring(asked) { return .noStore }
+        if let asked = sentValue(of: "Cache-Control", by: request), CacheRules.forbidsStoring(asked) { return .noStore }
         // Fields that an adapter has added are not known when the response is looked up.
         let added = response.origin?.added ?? []
         if rules.variesByAnything || rules.varying.contains(where: { name in added.contains { equalNames($0, name) } })
         {
             return .vary
         }
-        if rules.varying.contains("cookie"), core.hasCookies || response.origin?.hasUnknownCredentials == true {
+        // An agent without a jar sends no cookies but those of the request, which its variance has.
+        if core.configuration.keepsCookies, rules.varying.contains("cookie"),
+            core.hasCookies || response.origin?.hasUnknownCredentials == true
+        {
             return .vary
         }
         if !plan.hasSensitiveData && (response.origin?.hasUnknownCredentials == true || core.hasCookies) {

@@ -33,17 +33,20 @@ struct CacheStage: Sendable {
     /// the rest for each of its transfers.
     let http: HTTPCachePlan?
     private(set) var mode: CacheMode
+    /// What was read of the request for its key: the transfer is made of it. `nil` for a request that cannot be sent.
+    let reading: RequestReading?
     /// Ends at the latest with this stage.
     var lease: CacheLease?
 
-    init(_ plan: CachePlan?, _ mode: CacheMode, url: String, by core: AgentCore) {
-        (self.plan, self.mode, self.url, self.core) = (plan, mode, url, core)
+    init(_ plan: CachePlan?, _ mode: CacheMode, url: String, _ reading: RequestReading? = nil, by core: AgentCore) {
+        (self.plan, self.mode, self.url, self.reading, self.core) = (plan, mode, url, reading, core)
         http = nil
     }
 
     /// A stage for a cache by RFC 9111.
     init(_ http: HTTPCachePlan, url: String, by core: AgentCore) {
         (plan, mode, self.url, self.core, self.http) = (nil, http.mode, url, core, http)
+        reading = http.target.reading
     }
 
     /// The stage of a run that does not accept the stored response.
@@ -53,10 +56,9 @@ struct CacheStage: Sendable {
         return stage
     }
 
-    /// The stage of a request. `reading` is what was read for its key, unless the stage itself has that. It is not
-    /// returned together with the stage, because that would copy the stage.
+    /// The stage of a request.
     static func of<R: Request>(
-        _ request: R, _ mode: CacheMode, at servers: Servers, by core: AgentCore, reading: inout RequestReading?
+        _ request: R, _ mode: CacheMode, at servers: Servers, by core: AgentCore
     ) throws(RequestError) -> CacheStage {
         let policy = core.cachePolicy(of: request)
         if let terms = policy.http, let cache = core.cache {
@@ -64,16 +66,16 @@ struct CacheStage: Sendable {
             return CacheStage(HTTPCachePlan(terms, mode, target), url: target.url, by: core)
         }
         let target = try core.builder.cacheTarget(request, at: servers)
-        reading = target.reading
-        return CacheStage(CachePlan(policy, target, in: core.cache), mode, url: target.url, by: core)
+        let plan = CachePlan(policy, target, in: core.cache)
+        return CacheStage(plan, mode, url: target.url, target.reading, by: core)
     }
 
     /// The request with the values that its key was made of, whatever the application has changed since.
     func snapshot<R: Request>(
-        of request: R, after reading: RequestReading?, at servers: Servers
+        of request: R, at servers: Servers
     ) -> Result<RequestSnapshot, RequestError> {
         Result { () throws(RequestError) in
-            try core.builder.snapshot(of: request, at: servers, after: http?.target.reading ?? reading)
+            try core.builder.snapshot(of: request, at: servers, after: reading)
         }
     }
 

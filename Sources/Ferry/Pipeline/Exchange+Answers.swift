@@ -19,6 +19,7 @@ extension Exchange {
                 if isTargetServing, Self.endsTarget(result.status) {
                     // Its URL was valid for a limited time: the first server gives another one.
                     isTargetServing = false
+                    if result.status == 401 { refuseCredential() }
                     leave(result)
                     return .again
                 }
@@ -51,8 +52,8 @@ extension Exchange {
     }
 
     /// Whether a target says with this status that it does not serve its URL any more: some servers answer 400 to a URL
-    /// that has expired, and some redirect it to a page. It is no refusal of the URL if it is about the time, the range
-    /// or the load.
+    /// that has expired, and some redirect it to a page, also with 307. It is no refusal of the URL if it is about the
+    /// time, the range or the load.
     private static func endsTarget(_ status: Int) -> Bool {
         if RedirectMachine.isRedirect(status) { return true }
         return (400..<500).contains(status) && ![407, 408, 416, 425, 429].contains(status)
@@ -151,6 +152,7 @@ extension Exchange {
             leg = asked.following(next, without: next.dropsSecrets ? added : [])
             if isFirst { firstCredentials = credentials }
             if next.dropsSecrets { (credentials, token) = ([], nil) }
+            grantAgain(for: next.url)
             return .goOn
         }
     }
@@ -274,14 +276,15 @@ extension Exchange {
     /// The fields without the secrets of the configuration, if adapters have sent the request to a server that must not
     /// have them. What they or the request have set to another value stays.
     private func fields(of outgoing: OutgoingRequest, movedFrom bare: OutgoingRequest) -> Headers {
-        var secrets = core.builder.headers.secretFields
-        secrets += call.servers.credentials.map { Headers.Field(name: "Authorization", value: $0) }
-        if secrets.isEmpty { return outgoing.headers }
         let origin = HostKey(url: (try? core.builder.checked(outgoing.url)) ?? outgoing.url)
+        if origin == HostKey(url: bare.url) { return outgoing.headers }
         let own = call.servers.allOwnOrigins(of: call.request)
-        if own.isEmpty || origin == HostKey(url: bare.url) || own.contains(where: { $0 == origin }) {
-            return outgoing.headers
+        // Without servers in the configuration its fields go to any server.
+        var secrets = own.isEmpty || own.contains { $0 == origin } ? [] : core.builder.headers.secretFields
+        secrets += call.servers.credentials(of: call.request, hiddenFrom: origin).map {
+            Headers.Field(name: "Authorization", value: $0)
         }
+        if secrets.isEmpty { return outgoing.headers }
         return Headers(
             outgoing.headers.filter { field in
                 !secrets.contains { $0.value == field.value && equalNames($0.name, field.name) }

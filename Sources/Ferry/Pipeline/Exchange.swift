@@ -23,6 +23,8 @@ struct Exchange {
     var proxyCredential: Granted?
     /// Those of the servers before the first redirect.
     var firstCredentials: [Granted] = []
+    /// What targets were granted before the run began again.
+    var granted: [Granted] = []
     /// The generation of the token in the request; `nil` without one.
     var token: UInt64?
     /// Whether a missing or expired token is replaced before the request is sent.
@@ -219,6 +221,7 @@ struct Exchange {
         if !redirects.isAtStart {
             guard carrier?.beginsAtOrigin ?? false, !hasSentUnsafe, !isTargetServing else { return }
             redirects.beginAgain()
+            granted = credentials + granted.filter { old in !credentials.contains { $0.origin == old.origin } }
             (url, credentials, token) = (call.url, firstCredentials, nil)
         }
         leg = nil
@@ -304,12 +307,14 @@ struct Exchange {
             }
         }
         var own = fields.filter { SecretHeaders.contains($0.name, declared: call.redirectPolicy.sensitiveHeaders) }
+        var sent = RequestBuilder.secrets(own, isShared: false)
         // The policy names the owner of the response, so the token does not matter.
         let isOwned = plan.terms.sensitiveData != .none
         if isOwned { own.removeAll { added.contains($0) } }
         var found = RequestBuilder.secrets(own, isShared: plan.terms.isShared)
-        if let credentials = built.transfer.credentials, !isOwned || call.digest != nil {
-            found.append(HTTPCacheKey.Secret(name: "", value: "\(credentials.user)\0\(credentials.password)"))
+        if let login = built.transfer.credentials {
+            sent.append(HTTPCacheKey.Secret(name: "", value: "\(login.user)\0\(login.password)"))
+            if !isOwned || call.digest != nil { found += sent.suffix(1) }
         }
         // A new token takes the place of one that was refused.
         let hop = redirects.history.count
@@ -319,7 +324,8 @@ struct Exchange {
             core, cache, plan,
             HTTPCacheStage.Sent(
                 method: built.transfer.method, url: url, fields: fields, hasBody: !built.transfer.body.isNone,
-                key: HTTPCacheKey(cache.httpPrefix, plan.terms, secrets.map(\.secret)), added: added.map(\.name),
+                key: HTTPCacheKey(cache.httpPrefix, plan.terms, secrets.map(\.secret)), secrets: sent,
+                added: added.map(\.name),
                 hadCookies: hadCookies, isRepeatable: !hasSentUnsafe, isRetry: isRetry),
             of: call.request)
     }

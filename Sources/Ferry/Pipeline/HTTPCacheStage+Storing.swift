@@ -281,19 +281,25 @@ extension HTTPCacheStage {
         // The server may have sent it before the change that invalidated the stored response.
         let isInvalidated = cache.isInvalidated(key, since: invalidationMark)
         let isStorable =
-            !new.directives.noStore && !isOwnerUnknown && !directives.noStore
+            !new.directives.noStore && !directives.noStore
             && !isTakenBack(new.directives, from: old.directives) && VaryRules.names(new.headers) != nil
             && !core.addsCookies(to: new.varying)
-        if isStorable && (isInvalidated || isForOneUser(new.directives)) {
+        if isStorable && (isInvalidated || isOwnerUnknown || isForOneUser(new.directives)) {
             // The stored response stays as it is, unless it was removed.
         } else if isStorable {
             let replaced = which.map { stored.all[$0] }
             let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
             status.isStored = await change(updated, now, writes: isWritten, renews: true, control, until: deadline) {
                 [updated, stage = self] current in
-                current.replacing(replaced, by: updated, since: stage.requestTime) {
-                    stage.serves($0.varying, $0.variance)
+                // The response to a later HEAD says more about it (RFC 9111, 4.3.5).
+                let isOvertaken = current.contains {
+                    $0.isHead && stage.serves($0.varying, $0.variance) && stage.isNewer($0, now)
                 }
+                return isOvertaken
+                    ? nil
+                    : current.replacing(replaced, by: updated, since: stage.requestTime) {
+                        stage.serves($0.varying, $0.variance)
+                    }
             }
         } else {
             removeSelected(now)

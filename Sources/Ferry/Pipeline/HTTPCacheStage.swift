@@ -26,6 +26,8 @@ struct HTTPCacheStage: Sendable {
         var fields: Headers
         var hasBody: Bool
         var key: HTTPCacheKey
+        /// All that has identified the user, also what the key leaves out because the policy names the owner.
+        var secrets: [HTTPCacheKey.Secret] = []
         /// The names of fields that adapters and the authenticator have added. They are unknown until these have run.
         var added: [String] = []
         /// Cookies of the jar were sent with it, or with a request that led to it.
@@ -336,7 +338,7 @@ struct HTTPCacheStage: Sendable {
         let urls = InvalidationRules.invalidated(
             method: sent.method, url: sent.url, status: result.status, response)
         if urls.isEmpty { return }
-        for key in sent.key.relatives(urls, authorization: sent.fields["Authorization"]) { cache.invalidate(key) }
+        for key in sent.key.relatives(urls, sent: sent.secrets) { cache.invalidate(key) }
     }
 
     /// The same, for a response with a streamed body.

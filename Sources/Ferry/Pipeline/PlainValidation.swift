@@ -35,15 +35,13 @@ final class PlainValidation: Sendable {
     init?<R: Request>(of request: R, _ plan: HTTPCachePlan, by core: AgentCore) {
         cookieAdditions = core.cookieAdditions
         guard plan.mode.way == .cacheElseNetwork, !request.coalesces, let cache = core.cache, let key = plan.target.key,
-            plan.terms.sensitiveData != .none || !core.hasCookies
+            let reading = plan.target.reading, plan.terms.sensitiveData != .none || !core.hasCookies
         else { return nil }
         (removals, mark) = (cache.removals(of: key), cache.recentStores.next())
         guard let stored = cache.recallEntry(key)?.variants else { return nil }
         let index = stored.index(isHead: false) { names in
             if core.addsCookies(to: names) { return VaryRules.unknown }
-            return VaryRules.variance(of: names) {
-                core.builder.sentValue(of: $0, by: request, isForeign: plan.target.isForeign)
-            }
+            return VaryRules.variance(of: names) { core.builder.sentValue(of: $0, by: request, after: reading) }
         }
         guard let index else { return nil }
         let variant = stored.all[index]
@@ -54,8 +52,8 @@ final class PlainValidation: Sendable {
         let (now, isShared) = (cache.clock(), plan.terms.isShared)
         // What a server says to one user changes nothing for the others (RFC 9111, 3.5).
         if isShared && !variant.directives.permitsSharing {
-            let own = core.builder.sentValue(of: "Authorization", by: request, isForeign: plan.target.isForeign)
-            if own != nil || plan.target.reading?.joined.credentials != nil { return nil }
+            let own = core.builder.sentValue(of: "Authorization", by: request, after: reading)
+            if own != nil || reading.joined.credentials != nil { return nil }
         }
         let facts = ReuseRules.Stored(
             age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives,
@@ -156,9 +154,15 @@ final class PlainValidation: Sendable {
             let current = cache.recallEntry(key)?.variants ?? (isUnchanged ? stored : nil)
             let old = stored.all[selected]
             // One with another `Vary` may serve the request.
-            let variants = current?.all.replacing([old], by: [new], since: requestTime) {
-                $0.varying != old.varying || $0.variance == old.variance
+            func serves(_ one: StoredVariant) -> Bool { one.varying != old.varying || one.variance == old.variance }
+            // The response to a later HEAD says more about it (RFC 9111, 4.3.5).
+            let isOvertaken = current?.all.contains { one in
+                one.isHead && serves(one)
+                    && (one.times.request > requestTime && one.times.response <= new.times.response
+                        || cache.recentStores.isNewer(one, under: key, than: mark))
             }
+            if isOvertaken ?? false { return false }
+            let variants = current?.all.replacing([old], by: [new], since: requestTime, serves: serves)
             guard let variants else { return false }
             let made = StoredVariants(variants, stored: new.times.response, maxBytes: cache.maxEntryBytes)
             cache.keep(made, under: key, isWritten ? made.entry(isShared: isShared) : nil)
@@ -234,9 +238,8 @@ extension HTTPCacheStage {
     ) -> Answer? {
         let index = stored.index(isHead: false) { names in
             if core.addsCookies(to: names) { return VaryRules.unknown }
-            return VaryRules.variance(of: names) {
-                core.builder.sentValue(of: $0, by: request, isForeign: target.isForeign)
-            }
+            guard let reading = target.reading else { return VaryRules.unknown }
+            return VaryRules.variance(of: names) { core.builder.sentValue(of: $0, by: request, after: reading) }
         }
         guard let index else { return nil }
         let variant = stored.all[index]

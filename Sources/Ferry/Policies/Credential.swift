@@ -33,10 +33,11 @@ extension Credential: CustomStringConvertible, CustomDebugStringConvertible, Cus
 ///
 /// It is asked in a task of the run, once for the server and once for the proxy. If a credential is refused, it is not
 /// asked again, and the response is delivered. A server of another origin after a redirect, and another proxy, never
-/// get an earlier credential; the provider is asked again for them.
+/// get an earlier credential; the provider is asked again for them. If a download begins again at its first URL, a
+/// target gets the credential that it was granted before; if it now refuses that, the provider is asked once more.
 public protocol CredentialProvider: Sendable {
     /// Returns the credential to try, or `nil` to deliver the response as it is. An error fails the run: a
-    /// `RequestError` unchanged, any other as `applicationError`.
+    /// `RequestError` unchanged, a `CancellationError` as `cancelled`, any other as `applicationError`.
     func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential?
 }
 
@@ -65,7 +66,7 @@ public struct CredentialChallenge: Sendable, Hashable {
 
     /// The side that requests credentials.
     public let challenger: Challenger
-    /// The host that requests them, in the form that libcurl connects to.
+    /// The host that requests them, in normalised form.
     public let host: String
     /// The port of the host.
     public let port: Int
@@ -264,6 +265,8 @@ extension Exchange {
         guard let provider = core.configuration.credentialProvider, let challenger = Self.challenger(of: result) else {
             return nil
         }
+        // What was granted before the run began again may have expired.
+        if challenger == .server, granted.contains(where: { $0.origin == Self.origin(of: url) }) { refuseCredential() }
         let isAnswered = challenger == .server ? credential(for: url) != nil : proxyCredential != nil
         let asked = try asked()
         // libcurl answers challenges, and carries no exchange in full duplex: its caller gets the refusal.
@@ -320,6 +323,21 @@ extension Exchange {
         if credentials.isEmpty { return nil }
         let origin = Self.origin(of: url)
         return credentials.first { $0.origin == nil || $0.origin == origin }
+    }
+
+    /// The provider is not asked again for the target of a redirect that it was asked for before the run began again.
+    mutating func grantAgain(for url: String) {
+        if granted.isEmpty || credential(for: url) != nil { return }
+        let origin = Self.origin(of: url)
+        credentials += granted.filter { $0.origin == origin }
+    }
+
+    /// The server of the current URL has refused the credential: the provider is asked once more.
+    mutating func refuseCredential() {
+        let origin = Self.origin(of: url)
+        credentials.removeAll { $0.origin == origin }
+        firstCredentials.removeAll { $0.origin == origin }
+        granted.removeAll { $0.origin == origin }
     }
 
     /// The request of the next transfer, without the field that a provider's credential replaces. That field was not

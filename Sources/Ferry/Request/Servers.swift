@@ -71,9 +71,13 @@ final class Servers: Sendable {
         return origins + own.compactMap { HostKey(url: $0.prefix) }
     }
 
-    /// The values of `Authorization` that come from users and passwords in base URL and CDN URL.
-    var credentials: [String] {
-        [base, cdn].compactMap { try? $0.get() }.compactMap { $0.credentials?.value }
+    /// The values of `Authorization` that come from users and passwords in base URL and CDN URL, those of the
+    /// configuration and those that the request names. Empty for the origin of one of these URLs.
+    func credentials(of request: some Request, hiddenFrom origin: HostKey?) -> [String] {
+        let own = [request.cdnURL, request.baseURL].compactMap { $0.flatMap { try? BaseURL($0) } }
+        let all = [base, cdn].compactMap { try? $0.get() } + own
+        if all.contains(where: { HostKey(url: $0.prefix) == origin }) { return [] }
+        return all.compactMap { $0.credentials?.value }
     }
 
     private static func isAbsolute(_ path: String) -> Bool {

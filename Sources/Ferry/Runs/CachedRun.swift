@@ -7,8 +7,6 @@ import FerryTransport
 final class CachedRun: Sendable {
     private let servers: Servers
     private let stage: CacheStage
-    /// What the key was made of; `nil` if the stage has it.
-    private let reading: RequestReading?
     /// Why the request cannot be sent.
     private let refusal: RequestError?
     private let watch: RunWatch?
@@ -66,15 +64,13 @@ final class CachedRun: Sendable {
     private init<R: Request>(_ request: R, _ mode: CacheMode, in group: GroupRun?, by core: AgentCore) {
         self.group = group
         servers = core.builder.servers
-        var reading: RequestReading?
         do throws(RequestError) {
-            stage = try CacheStage.of(request, mode, at: servers, by: core, reading: &reading)
+            stage = try CacheStage.of(request, mode, at: servers, by: core)
             refusal = nil
         } catch {
             stage = CacheStage(nil, mode, url: error.url, by: core)
             refusal = error
         }
-        self.reading = reading
         watch = RunWatch.begin(request, url: stage.url, in: group, by: core)
         began = watch.map { _ in .now }
     }
@@ -226,7 +222,7 @@ final class CachedRun: Sendable {
     ) async throws(RequestError) -> Reply<R.Value> {
         var snapshot = begun?.0.run.snapshot.map { Result<RequestSnapshot, RequestError>.success($0) }
         if begun == nil, refusal == nil, stage.http != nil || stage.mode.asksNetwork {
-            snapshot = stage.snapshot(of: request, after: reading, at: servers)
+            snapshot = stage.snapshot(of: request, at: servers)
         }
         var call = Call(request, snapshot, at: servers, url: url, watch: watch, in: group, since: start, by: core)
         if let begun { call.http = begun.0.validation.plan }

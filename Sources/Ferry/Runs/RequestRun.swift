@@ -81,17 +81,15 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         }
         do throws(RequestError) {
             if mode != nil || CacheStage.applies(to: request, in: core) {
-                var reading: RequestReading?
-                let stage = try CacheStage.of(
-                    request, mode ?? request.cacheMode, at: servers, by: core, reading: &reading)
+                let stage = try CacheStage.of(request, mode ?? request.cacheMode, at: servers, by: core)
                 if cached == nil, !core.isClosed, let hit = stage.recall(for: request) {
                     let run = made(stage.url)
-                    run.caching = Caching(stage, nil, reading)
+                    run.caching = Caching(stage, nil)
                     core.answer(run, hit)
                     return run
                 }
                 // Here, because the request may read values that only the caller's thread or task has.
-                let snapshot = stage.snapshot(of: request, after: reading, at: servers)
+                let snapshot = stage.snapshot(of: request, at: servers)
                 let control = RunControl(tag: request.tag, of: core)
                 let run = made(stage.url, control, snapshot)
                 run.caching = Caching(stage, cached)
@@ -140,7 +138,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         if let caching {
             if case .unsent = answer {} else if !goesOn(caching, after: answer, core) { return nil }
             // The response in memory was not good enough.
-            if snapshot == nil { snapshot = caching.stage.snapshot(of: request, after: caching.reading, at: servers) }
+            if snapshot == nil { snapshot = caching.stage.snapshot(of: request, at: servers) }
         } else if Exchange.isSettled(answer, of: request, by: core) {
             return nil
         }
@@ -256,17 +254,13 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         var stage: CacheStage
         /// Receives the stored response before the network is used.
         var cached: (@Sendable (Reply<R.Value>) -> Void)?
-        /// What the key was made of, for a run that has begun with a response in memory.
-        let reading: RequestReading?
         /// Created before the run ends.
         var made: Made?
         /// Must be on disk before the run ends.
         var kept: KeptResponse?
 
-        init(
-            _ stage: CacheStage, _ cached: (@Sendable (Reply<R.Value>) -> Void)?, _ reading: RequestReading? = nil
-        ) {
-            (self.stage, self.reading) = (stage, reading)
+        init(_ stage: CacheStage, _ cached: (@Sendable (Reply<R.Value>) -> Void)?) {
+            self.stage = stage
             self.cached = cached
         }
     }

@@ -160,6 +160,66 @@ import Testing
         await agent.shutdown()
     }
 
+    /// The application switches users between two readings of the arguments: the key would have those of the other.
+    @Test func argumentsThatChangeMeanwhileHaveNoKey() async throws {
+        struct Changing: Request {
+            typealias Value = String
+            let path = "/x"
+            let session = Switching.Session()
+            let cachePolicy = CachePolicy.timeToLive(.seconds(60), write: .synchronous)
+            var arguments: Arguments { ["user": .string(session.user("arguments"))] }
+        }
+        let agent = bench.agent(counting())
+        #expect(try await agent.send(Changing()).value == "answer 1")
+        #expect(await agent.cache.statistics.entries == 0)
+        await agent.shutdown()
+    }
+
+    /// Who switches users while a run waits: the response varies by what was sent, not by what the request says now.
+    @Test(arguments: [CachePolicy.timeToLive(.seconds(60), write: .synchronous), .http(write: .synchronous)])
+    func aResponseVariesByWhatWasSent(policy: CachePolicy) async throws {
+        final class Tenant: Sendable {
+            let name = Mutex("a")
+        }
+        struct Owned: Request {
+            typealias Value = String
+            let path = "/x"
+            let tenant: Tenant
+            let cachePolicy: CachePolicy
+            var headers: Headers { ["X-Tenant": tenant.name.withLock { $0 }] }
+        }
+        let stub = StubTransport { request in
+            request.number == 1 ? .hold : .response(headers: ["Vary": "X-Tenant"], body: "of b")
+        }
+        let agent = bench.agent(stub)
+        let request = Owned(tenant: Tenant(), cachePolicy: policy)
+        let first = Task { try await agent.send(request).value }
+        await stub.waitForHeld(1)
+        request.tenant.name.withLock { $0 = "b" }
+        stub.releaseAll(
+            with: .response(headers: ["Vary": "X-Tenant", "Cache-Control": "max-age=60"], body: "of a"))
+        #expect(try await first.value == "of a")
+        request.tenant.name.withLock { $0 = "a" }
+        let hit = try await agent.send(request)
+        #expect(hit.value == "of a" && hit.isFromCache)
+        request.tenant.name.withLock { $0 = "b" }
+        #expect(try await agent.send(request).value == "of b")
+        await agent.shutdown()
+    }
+
+    /// Without a jar there are no other cookies than those that the request shows.
+    @Test func aTokenDoesNotMakeAVariantByCookiesUnknown() async throws {
+        struct Fixed: Authenticator {
+            let token: String? = "t"
+            func apply(_ token: String, to request: inout OutgoingRequest) { request.headers["Authorization"] = token }
+            func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String { "t" }
+        }
+        let agent = bench.agent(counting(["Vary": "Cookie"])) { $0.authenticator = Fixed() }
+        let owned = Kept(cachePolicy: .timeToLive(.seconds(60), sensitiveData: "kim", write: .synchronous))
+        #expect(try await texts(agent, owned, owned) == ["answer 1", "cached answer 1"])
+        await agent.shutdown()
+    }
+
     @Test func runsOfOtherOwnersShareNoTransfer() async throws {
         let stub = StubTransport { _ in .hold }
         let agent = NetworkAgent(configuration: .test, stub: stub)

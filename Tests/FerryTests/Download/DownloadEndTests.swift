@@ -122,7 +122,7 @@ import Testing
 
     // MARK: Locks
 
-    /// After a write that hung, the name of the part file is known as left until another run has the lock.
+    /// After a write that hung, the name of the partial file is known as left until another run has the lock.
     @Test func aPartFileThatAnotherProcessHasLockedSinceIsNotWaitedFor() async throws {
         let folder = try Folder()
         let holder = try ChildProcess([

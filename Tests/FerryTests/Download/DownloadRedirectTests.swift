@@ -106,12 +106,13 @@ import Testing
         }
     }
 
-    @Test("a target that redirects an expired URL to a page does not replace the file")
-    func page() async throws {
+    @Test("a target that redirects an expired URL to a page does not replace the file", arguments: [302, 307])
+    func page(status: Int) async throws {
         let folder = try Folder()
         let store = try LoopbackServer()
         try await withFlow {
             $0.retryPolicy = .quick
+            $0.redirectPolicy = .follow(upTo: 1)
         } _: { server, agent in
             Self.redirect(from: server, to: store, after: 1)
             store.handle("GET", "/expired") { _ in LoopbackResponse(text: "expired") }
@@ -120,7 +121,7 @@ import Testing
                 [.send(Self.head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
             store.script(
                 path: "/signed", uses: 1,
-                [.send("HTTP/1.1 302 X\r\nLocation: /expired\r\nContent-Length: 0\r\n\r\n"), .serve])
+                [.send("HTTP/1.1 \(status) X\r\nLocation: /expired\r\nContent-Length: 0\r\n\r\n"), .serve])
             _ = try await agent.download(Get("/f"), to: .file(folder.file("f")))
             expectWhole(folder)
             #expect(store.requests.map(\.query) == ["n=1", "n=1", "n=2"])
@@ -202,6 +203,80 @@ import Testing
             #expect(store.requests.map { $0.headers["Authorization"] } == [nil, nil, field, nil, field])
             let rest = "bytes=1000-"
             #expect(store.ranges("/g") == [nil, nil, nil, rest, rest] && asked.value == 2)
+        }
+    }
+
+    @Test("a retry that begins again asks no server again for the credential of its target", arguments: [false, true])
+    func credentialOfATarget(isElsewhere: Bool) async throws {
+        let folder = try Folder()
+        let store = try LoopbackServer()
+        let asked = Tally()
+        try await withFlow {
+            $0.retryPolicy = .quick
+            $0.credentialProvider = Known(asked: asked)
+            // What the first URL needs is not replaced.
+            $0.adapters = [Adapt { request, _ in request.headers["Authorization"] = "Bearer t" }]
+        } _: { server, agent in
+            let challenge = LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
+            let target = isElsewhere ? store : server
+            server.handle("GET", "/f") { request in
+                if request.headers["Authorization"] != "Bearer t" { return challenge }
+                return LoopbackResponse(status: 302, headers: ["Location": target.baseURL + "/g"])
+            }
+            target.handle("GET", "/g") { request in
+                request.headers["Authorization"] == "Basic dTpw" ? Self.part(request) : challenge
+            }
+            let refusal = "HTTP/1.1 401 X\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
+            target.script(path: "/g", uses: 2, [.send(refusal), .serve])
+            target.script(
+                path: "/g", uses: 1, [.send(Self.head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
+            target.script(path: "/g", uses: 1, [.send("HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n"), .serve])
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")))
+            expectWhole(folder)
+            #expect(asked.value == 1)
+        }
+    }
+
+    @Test("a credential that has expired at a target is asked for again", arguments: [false, true])
+    func expiredCredential(isFirst: Bool) async throws {
+        struct Rotating: CredentialProvider {
+            let asked: Tally
+            func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
+                asked.add()
+                return Credential(user: "u", password: "\(asked.value)")
+            }
+        }
+        let folder = try Folder()
+        let store = try LoopbackServer()
+        let asked = Tally()
+        try await withFlow {
+            $0.retryPolicy = .quick
+            $0.credentialProvider = Rotating(asked: asked)
+        } _: { server, agent in
+            let challenge = LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
+            server.handle("GET", "/f") { _ in
+                LoopbackResponse(status: 302, headers: ["Location": store.baseURL + "/g"])
+            }
+            // It accepts a password for one response, which breaks off, and then only the next one.
+            let served = Tally()
+            store.handle("GET", "/g") { request in
+                let password = served.value == 0 ? "1" : "2"
+                guard request.headers["Authorization"] == "Basic " + Data("u:\(password)".utf8).base64EncodedString()
+                else { return challenge }
+                served.add()
+                return Self.part(request)
+            }
+            let refusal = "HTTP/1.1 401 X\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
+            store.script(path: "/g", uses: 2, [.send(refusal), .serve])
+            store.script(
+                path: "/g", uses: 1, [.send(Self.head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
+            served.add()
+            if isFirst {
+                store.script(path: "/g", uses: 1, [.send("HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n"), .serve])
+            }
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")))
+            expectWhole(folder)
+            #expect(asked.value == 2)
         }
     }
 

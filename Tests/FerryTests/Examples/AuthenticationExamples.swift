@@ -16,7 +16,7 @@ import Testing
         typealias Value = String
         var path: String { "/token" }
         var method: HTTPMethod { .post }
-        var usesAuthenticator: Bool { false }
+        var usesAuthenticator: Bool { false }  // this request fetches the token
     }
 
     struct Bearer: Authenticator {

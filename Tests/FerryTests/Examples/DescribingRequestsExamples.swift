@@ -6,7 +6,7 @@ import Testing
 /// The code of the article "Describing requests".
 @Suite struct DescribingRequestsExamples {
     struct Rename: Request {
-        typealias Value = Void  // what counts is that it went well
+        typealias Value = Void  // no value: only success matters
         let id: Int
         let nick: String
         var path: String { "/users/\(id)" }

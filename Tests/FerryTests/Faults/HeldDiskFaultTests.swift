@@ -6,17 +6,17 @@ import Testing
 
 @testable import Ferry
 
-/// Row R119: a disk that hangs while a download syncs its part file, opens it, or gives it its name.
+/// Row R119: a disk that hangs while a download syncs its partial file, opens it, or gives it its name.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct HeldDiskFaultTests {
     enum Ending: CaseIterable { case cancel, deadline, shutdown }
 
     /// What the disk holds.
     enum Stage: CaseIterable {
-        /// Opening the part file.
+        /// Opening the partial file.
         case open
-        /// Deleting a part file that has another name somewhere, when it is open and locked.
+        /// Deleting a partial file that has another name somewhere, when it is open and locked.
         case delete
-        /// The sync of a part file that is emptied for another file.
+        /// The sync of a partial file that is emptied for another file.
         case begin
         /// The sync with which the progress of segments is saved.
         case clerk
@@ -110,7 +110,7 @@ import Testing
             body: Array(bytes[first...last]))
     }
 
-    /// Whether no run has the part file: it is gone, or not locked.
+    /// Whether no run has the partial file: it is gone, or not locked.
     private static func isFree(_ part: String) -> Bool {
         let descriptor = open(part, O_RDWR | O_CLOEXEC)
         if descriptor < 0 { return errno == ENOENT }

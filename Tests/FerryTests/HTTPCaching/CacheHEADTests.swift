@@ -67,6 +67,29 @@ import Testing
         await agent.shutdown()
     }
 
+    /// RFC 9111, 4.3.5: nor does the 304 to an earlier GET.
+    @Test(arguments: [CacheMode.cacheElseNetwork, .revalidate])
+    func anEarlierValidationDoesNotUndoALaterHEAD(mode: CacheMode) async throws {
+        let stub = StubTransport { request in
+            if request.number == 2 { return .hold }
+            let directive = request.number == 1 ? "max-age=1" : "no-cache"
+            return .response(headers: ["Cache-Control": directive, "ETag": "\"a\""], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, kept()) == ["answer 1"])
+        bench.advance(by: .seconds(2))
+        let validated = Task { [request = kept(mode: mode)] in try await agent.send(request).value }
+        await stub.waitForHeld(1)
+        bench.advance(by: .seconds(1))
+        _ = try await agent.send(kept(method: .head, mode: .reload))
+        bench.advance(by: .seconds(1))
+        stub.releaseAll(
+            with: .response(status: 304, headers: ["Cache-Control": "max-age=3600", "ETag": "\"a\""]))
+        #expect(try await validated.value == "answer 1")
+        #expect(try await texts(agent, kept()) == ["answer 4"])
+        await agent.shutdown()
+    }
+
     /// A response to HEAD does not make the body of an earlier GET as new as itself.
     @Test func aLaterHEADDoesNotKeepALaterGETOut() async throws {
         let fields: Headers = ["Cache-Control": "max-age=600"]

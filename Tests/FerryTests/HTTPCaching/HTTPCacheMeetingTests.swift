@@ -50,6 +50,81 @@ import Testing
         await agent.shutdown()
     }
 
+    /// Also if an adapter adds what identifies the user, which the key leaves out because the policy names the user.
+    @Test func anUnsafeRequestInvalidatesWhatAnAdapterIdentifies() async throws {
+        let agent = bench.agent(counting(lasting)) {
+            $0.adapters = [Adapt { request, _ in request.headers["Cookie"] = "s=1" }]
+        }
+        let get = kept(.http(write: .synchronous))
+        #expect(try await texts(agent, get, get) == ["answer 1", "cached answer 1"])
+        _ = try await agent.send(kept(.http(sensitiveData: "kim")) { $0.method = .post })
+        #expect(try await texts(agent, get) == ["answer 3"])
+        await agent.shutdown()
+    }
+
+    /// It was not sent with the request that it answers, and leaves nothing for others.
+    @Test(arguments: [
+        ("Max-Age=0", true), ("max-age = -1; Path=/", true), ("Expires=Thu, 01 Jan 1970 00:00:00 GMT", true),
+        ("Expires=Wed, 31 Dec 1969 23:00:00 GMT", false), ("Expires=Thu, 01 Jan 1970 00:00:00 GMT; Max-Age=9", false),
+    ]) func aResponseThatOnlyRemovesCookiesIsStored(attribute: String, isRemoval: Bool) async throws {
+        let server = try LoopbackServer()
+        let agent = keepingCookies(server)
+        server.handle("/x") { request in
+            let isValidated = request.headers["If-None-Match"] != nil
+            return LoopbackResponse(
+                status: isValidated ? 304 : 200,
+                headers: ["Cache-Control": "max-age=60", "ETag": "\"a\"", "Set-Cookie": "a=; \(attribute)"],
+                text: isValidated ? "" : "page")
+        }
+        let request = kept(.http(write: .synchronous))
+        if !isRemoval {
+            #expect(try await texts(agent, request) == ["page"])
+            #expect(await agent.cache.statistics.entries == 0)
+            await agent.shutdown()
+            return server.stop()
+        }
+        #expect(try await texts(agent, request, request) == ["page", "cached page"])
+        let validating = kept(.http(write: .synchronous)) { $0.cacheMode = .revalidate }
+        #expect(try await agent.send(validating).cacheStatus?.forwardStatus == 304)
+        #expect(try await texts(agent, request) == ["cached page"])
+        #expect(server.requestCount == 2)
+        await agent.shutdown()
+        server.stop()
+    }
+
+    /// Its response is not for everybody, but it says nothing against what is stored.
+    @Test(arguments: [CacheMode.revalidate, .cacheElseNetwork])
+    func aValidationThatBringsACookieRemovesNothing(mode: CacheMode) async throws {
+        let server = try LoopbackServer()
+        let agent = keepingCookies(server)
+        server.handle("/x") { request in
+            let isValidated = request.headers["If-None-Match"] != nil
+            // One that is never fresh is validated in any mode.
+            let directive = mode == .revalidate ? "max-age=60" : "no-cache"
+            var headers: LoopbackHeaders = ["Cache-Control": directive, "ETag": "\"a\""]
+            if isValidated { headers["Set-Cookie"] = "a=1" }
+            return LoopbackResponse(status: isValidated ? 304 : 200, headers: headers, text: isValidated ? "" : "page")
+        }
+        #expect(try await texts(agent, kept(.http(write: .synchronous))) == ["page"])
+        let validating = kept(.http(write: .synchronous)) { $0.cacheMode = mode }
+        #expect(try await agent.send(validating).value == "page")
+        agent.cookies.removeAll()
+        #expect(await agent.cache.statistics.entries == 1)
+        await agent.shutdown()
+        server.stop()
+    }
+
+    /// The key of a request needs no body, which may have been read already.
+    @Test func aRequestWhoseBodyIsGoneIsRemoved() async throws {
+        let agent = bench.agent(counting(lasting))
+        let (get, policy) = (kept(.http(write: .synchronous)), CachePolicy.http(write: .synchronous))
+        #expect(try await texts(agent, get) == ["answer 1"])
+        let missing = RequestBody.file("/nowhere/at-all")
+        #expect(await agent.cache.remove(Kept(method: .put, body: missing, cachePolicy: policy)))
+        #expect(try await texts(agent, get) == ["answer 2"])
+        await agent.shutdown()
+    }
+
     /// The transfer in progress would return what was there before the change.
     @Test func aGETAfterAChangeDoesNotJoinATransferFromBeforeIt() async throws {
         let stub = StubTransport { request in

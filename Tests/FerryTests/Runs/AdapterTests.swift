@@ -83,23 +83,30 @@ struct Adapt: RequestAdapter {
     }
 
     @Test func anotherServerGetsNoSecretOfTheConfiguration() async throws {
-        func sent(to url: String, key: String? = nil, path: String = "/x") async throws -> Headers {
+        func sent(
+            to url: String, key: String? = nil, base: String? = nil, configured: String? = "http://kim:canary@h"
+        ) async throws -> Headers {
             let adapter = Adapt { request, _ in
                 request.url = url
                 if let key { request.headers["X-Key"] = key }
             }
             let stub = StubTransport(always: .response())
             let agent = agent([adapter], stub) {
-                $0.baseURL = "http://kim:canary@h"
-                $0.cdnURL = "http://cdn"
+                $0.baseURL = configured
+                $0.cdnURL = configured.map { _ in "http://cdn" }
                 $0.headers = ["X-Key": "canary", "X-Public": "1"]
                 $0.sensitiveHeaders = ["X-Key"]
             }
-            try await agent.send(Full(path: path, headers: ["X-Own": "2"]))
+            try await agent.send(Full(path: "/x", baseURL: base, headers: ["X-Own": "2"]))
             return try #require(stub.requests.first).headers
         }
         let moved = try await sent(to: "http://mirror/x")
         #expect(moved == ["X-Public": "1", "X-Own": "2"])
+        let named = try await sent(to: "http://mirror/x", base: "http://u:canary@own")
+        #expect(named == moved)
+        // Without servers in the configuration, its own fields go to any server.
+        let alone = try await sent(to: "http://mirror/x", base: "http://u:canary@own", configured: nil)
+        #expect(alone["Authorization"] == nil && alone["X-Key"] == "canary")
         let keyed = try await sent(to: "http://mirror/x", key: "theirs")
         #expect(keyed["X-Key"] == "theirs" && keyed["Authorization"] == nil)
         for url in ["http://H:80/y", "http://cdn/y"] {
