@@ -8,7 +8,7 @@ public struct CacheKey: Hashable, Sendable {
     /// The hash of the bytes, computed once: a run looks a key up several times.
     private let hash: Int
 
-    /// Makes a key of these bytes.
+    /// Creates a key of these bytes.
     public init(_ material: [UInt8]) {
         self.material = material
         var hasher = Hasher()
@@ -106,7 +106,7 @@ public struct CacheEntry: Sendable {
     private let headStart: Int
     private let bodyStart: Int
 
-    /// Makes an entry of its parts. The writing queue computes its key later.
+    /// Creates an entry of its parts. The writing queue computes its key later.
     package init(
         _ marks: Marks, attributes: [UInt8], head: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
     ) {

@@ -119,7 +119,7 @@ public struct CacheSize: Sendable, Equatable {
     /// Their size in bytes; 0 if unknown.
     public var bytes = 0
 
-    /// Makes a size; the default is 0 for both.
+    /// Creates a size; the default is 0 for both.
     public init(entries: Int = 0, bytes: Int = 0) { (self.entries, self.bytes) = (entries, bytes) }
 }
 
@@ -146,7 +146,7 @@ public struct CacheCounts: Sendable, Equatable {
     /// The bytes of entries that wait to be written.
     public var queuedBytes = 0
 
-    /// Makes counts that are all 0.
+    /// Creates counts that are all 0.
     public init() {}
 }
 
@@ -155,7 +155,7 @@ public struct CacheFaultKind: RawRepresentable, Sendable, Hashable, CustomString
     /// The name of the kind, such as `noSpace`.
     public let rawValue: String
 
-    /// Makes a kind with this name.
+    /// Creates a kind with this name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// There is no space left.

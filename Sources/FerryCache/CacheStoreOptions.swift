@@ -68,7 +68,7 @@ package struct CacheFault: Error, CustomStringConvertible {
     /// The extended code of SQLite or the code of the system, with its message. It contains no byte of an entry.
     package let description: String
 
-    /// Makes the fault of a system call.
+    /// Creates the fault of a system call.
     init(errno code: Int32, _ call: String) {
         kind = Self.kind(errno: code) ?? .io
         description = "\(call): \(String(cString: strerror(code)))"
@@ -79,7 +79,7 @@ package struct CacheFault: Error, CustomStringConvertible {
         self.description = description
     }
 
-    /// Makes the fault of an SQLite call; `errno` is the system error behind it.
+    /// Creates the fault of an SQLite call; `errno` is the system error behind it.
     init(sqlite code: Int32, errno: Int32) {
         description = "sqlite \(code): \(String(cString: sqlite3_errstr(code)))"
         switch code & 0xFF {

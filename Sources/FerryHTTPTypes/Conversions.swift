@@ -6,7 +6,7 @@ public import HTTPTypes
 // Both modules use the same type names: those of this package are written with the module's name.
 
 extension HTTPTypes.HTTPFields {
-    /// Makes the same fields, in order, with a field for each of several values of a name. Fields whose name is not a
+    /// Creates the same fields, in order, with a field for each of several values of a name. Fields whose name is not a
     /// token are left out, because they are not allowed here.
     public init(_ headers: Headers) {
         self.init()
@@ -18,24 +18,24 @@ extension HTTPTypes.HTTPFields {
 }
 
 extension Headers {
-    /// Makes the same fields, in order.
+    /// Creates the same fields, in order.
     public init(_ fields: HTTPTypes.HTTPFields) {
         self.init(fields.map { Field(name: $0.name.rawName, value: $0.value) })
     }
 }
 
 extension HTTPMethod {
-    /// Makes the same method.
+    /// Creates the same method.
     public init(_ method: HTTPTypes.HTTPRequest.Method) { self.init(rawValue: method.rawValue) }
 }
 
 extension HTTPTypes.HTTPRequest.Method {
-    /// Makes the same method; `nil` if it is not a token.
+    /// Creates the same method; `nil` if it is not a token.
     public init?(_ method: HTTPMethod) { self.init(rawValue: method.rawValue) }
 }
 
 extension Ferry.HTTPRequest where Value == Response {
-    /// Makes a request from the other's description, with this body; its value is the response.
+    /// Creates a request from the other's description, with this body; its value is the response.
     ///
     /// With an authority, the path is an absolute URL, with the scheme `https` unless the other request names one.
     /// Without an authority, it is the other's path, relative to the agent's base URL. A `Content-Length` field is left
@@ -52,7 +52,7 @@ extension Ferry.HTTPRequest where Value == Response {
 }
 
 extension OutgoingRequest {
-    /// Makes the same request, with this body; `nil` without an authority. The scheme is `https` unless the other
+    /// Creates the same request, with this body; `nil` without an authority. The scheme is `https` unless the other
     /// request names one.
     public init?(_ request: HTTPTypes.HTTPRequest, body: RequestBody? = nil) {
         guard request.authority != nil else { return nil }
@@ -62,8 +62,8 @@ extension OutgoingRequest {
 }
 
 extension HTTPTypes.HTTPRequest {
-    /// Makes the head of the same request; `nil` if the URL is invalid or the method is not a token. User, password and
-    /// fragment of the URL are left out.
+    /// Creates the head of the same request; `nil` if the URL is invalid or the method is not a token. User, password
+    /// and fragment of the URL are left out.
     public init?(_ request: OutgoingRequest) {
         guard let method = Method(request.method), let url = URLComponents(string: request.url),
             let scheme = url.scheme, let host = url.percentEncodedHost, !host.isEmpty
@@ -76,12 +76,12 @@ extension HTTPTypes.HTTPRequest {
 }
 
 extension HTTPTypes.HTTPResponse {
-    /// Makes the status and fields of a received response.
+    /// Creates the status and fields of a received response.
     public init(_ response: Response) {
         self.init(status: Status(code: response.status), headerFields: HTTPFields(response.headers))
     }
 
-    /// Makes the status and fields of a response from an interceptor; `nil` unless the status has three digits.
+    /// Creates the status and fields of a response from an interceptor; `nil` unless the status has three digits.
     public init?(_ response: InterceptedResponse) {
         guard 100...999 ~= response.status else { return nil }
         self.init(status: Status(code: response.status), headerFields: HTTPFields(response.headers))
@@ -89,7 +89,7 @@ extension HTTPTypes.HTTPResponse {
 }
 
 extension InterceptedResponse {
-    /// Makes a response for an interceptor, with this body.
+    /// Creates a response for an interceptor, with this body.
     public init(_ response: HTTPTypes.HTTPResponse, body: [UInt8] = []) {
         self.init(status: response.status.code, headers: Headers(response.headerFields), body: Data(body))
     }

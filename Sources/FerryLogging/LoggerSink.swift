@@ -10,13 +10,13 @@ public import Logging
 /// text of an entry: `run`, `method`, `host`, `url`, `status`, `us` (the duration, in microseconds), `attempt`,
 /// `error`, and `headers`, a list of `name: value`. The source is `Ferry`. Entries carry no secrets, see `LogEntry`.
 ///
-/// The logger is called on the thread that makes the entry, often that of an event loop: a handler that blocks holds it
-/// up.
+/// The logger is called on the thread that makes the entry, often that of an event loop: a log handler that
+/// blocks delays that event loop.
 public struct LoggerSink: LogSink {
     /// The logger that receives the entries.
     public let logger: Logger
 
-    /// Makes a sink that writes to `logger`.
+    /// Creates a sink that writes to `logger`.
     public init(_ logger: Logger) { self.logger = logger }
 
     /// The level of the logger, so that no entries are made that it would drop.

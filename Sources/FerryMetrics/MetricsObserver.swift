@@ -17,7 +17,8 @@ internal import Synchronization
 ///
 /// The dimensions are those of the semantic conventions for HTTP clients: `http.request.method`, `server.address` (with
 /// its port, unless that is the scheme's default), `http.response.status_code` and `error.type`, each if it is known. A
-/// run that the cache serves is counted but not timed. Batches and chains are not counted; their members are.
+/// run that sent nothing, for example because the cache served it or the queue was full, is counted but not timed.
+/// Batches and chains are not counted; their members are.
 ///
 /// One observer may serve several agents. A backend keeps its metrics for each set of dimensions, so their number is
 /// limited: beyond ``init(maxSeries:factory:)`` sets, runs are recorded with the dimension `otel.metric.overflow`.
@@ -52,7 +53,7 @@ public final class MetricsObserver: RequestObserver {
     private let series = Mutex<[Key?: Series]>([:])
     private let active: Meter
 
-    /// Makes an observer that records with `factory`. The default is that of the process, which must have been
+    /// Creates an observer that records with `factory`. The default is that of the process, which must have been
     /// bootstrapped before. `maxSeries` limits the number of sets of dimensions; the default is 1,000.
     public init(maxSeries: Int = 1000, factory: any MetricsFactory = MetricsSystem.factory) {
         self.factory = factory

@@ -35,11 +35,13 @@ public final class OTLPExporter: RequestObserver, RunTracer {
     /// What was exported and dropped so far.
     public var statistics: OTLPStatistics { worker.statistics }
 
-    /// Exports what is queued, and returns when the collector has responded, or the deadline has passed.
+    /// Exports what is queued, and returns when the collector has responded, or ``OTLPConfiguration/deadline`` has
+    /// passed for each export.
     public func flush() async { await worker.flush() }
 
-    /// Exports what is queued, and ends the exporter, which then records nothing more. All of it takes at most the
-    /// deadline; what the collector has not accepted by then is dropped. It may be called several times.
+    /// Exports what is queued, and ends the exporter, which then records nothing more. All of it takes at most one
+    /// ``OTLPConfiguration/deadline``; what the collector has not accepted by then is dropped. It may be called several
+    /// times.
     public func shutdown() async {
         worker.close()
         await task.value
@@ -70,6 +72,6 @@ public struct OTLPStatistics: Sendable, Hashable {
     public internal(set) var rejectedSpans: UInt64 = 0
     /// Runs that were not exported, because the queue was full or their export failed.
     public internal(set) var droppedRuns: UInt64 = 0
-    /// Exports that failed, including their retries.
+    /// Exports that failed after all retries.
     public internal(set) var failedExports: UInt64 = 0
 }

@@ -17,7 +17,7 @@ public struct AgentTransport: ClientTransport {
     /// The agent that sends the requests.
     public let agent: NetworkAgent
 
-    /// Makes a transport with `agent`. The caller stays responsible for shutting it down.
+    /// Creates a transport with `agent`. The caller stays responsible for shutting it down.
     public init(_ agent: NetworkAgent) { self.agent = agent }
 
     /// Sends a request, and returns when the head of the response has arrived.

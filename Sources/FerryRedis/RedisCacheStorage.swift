@@ -16,9 +16,9 @@ import Synchronization
 /// `busy` (Redis is loading), `damaged` (an invalid reply) and `other`.
 ///
 /// The names of the keys are digests; the values hold what a directory would hold: header fields and bodies, without
-/// the credentials of requests. Redis needs no more than `GET`, `PSETEX`, `UNLINK`, `SCAN`, `PUBLISH` and `SUBSCRIBE`,
-/// and `SET` and `EVAL` for a ``RedisConfiguration/lease``. Redis's `maxmemory-policy` decides which entries are
-/// evicted when its memory is full.
+/// the credentials of requests. Redis needs no more than `GET`, `PSETEX`, `UNLINK`, `SCAN`, `PUBLISH` and `SUBSCRIBE`;
+/// `AUTH` for a login, `SELECT` for another database than 0, and `SET` and `EVAL` for a ``RedisConfiguration/lease``.
+/// Redis's `maxmemory-policy` decides which entries are evicted when its memory is full.
 public final class RedisCacheStorage: CacheStorage {
     private let loop: RedisLoop
     private let counter: CacheCounter
@@ -190,7 +190,8 @@ public final class RedisCacheStorage: CacheStorage {
         }
     }
 
-    /// Removes all entries with the prefix, a thousand at a time, and notifies the other processes.
+    /// Removes all entries with the prefix, in small steps that take at most a minute together, and notifies the other
+    /// processes. `done` gets `false` if the minute was not enough, or Redis failed.
     public func removeAll(_ done: (@Sendable (Bool) -> Void)?) {
         let scan = RedisScan(loop, removes: true, patience: .seconds(60)) { [loop, counter] result in
             switch result {

@@ -19,7 +19,7 @@ public struct LoopbackRequest: Sendable, Equatable {
     /// The target without its query.
     public var path: String { String(target.prefix { $0 != "?" }) }
 
-    /// The part after the question mark, still escaped; nil if there is none.
+    /// The part after the question mark, still escaped; `nil` if there is none.
     public var query: String? {
         target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) }
     }
@@ -44,7 +44,7 @@ public struct LoopbackRequest: Sendable, Equatable {
 }
 
 extension LoopbackHeaders.Field {
-    /// Parses `Name: value`; nil for a line without a colon, such as the empty one.
+    /// Parses `Name: value`; `nil` for a line without a colon, such as the empty one.
     fileprivate init?(line: Slice<UnsafeRawBufferPointer>) {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         var value = line[line.index(after: colon)...]
@@ -78,17 +78,17 @@ public struct LoopbackHeaders: Sendable, Equatable, ExpressibleByDictionaryLiter
     /// The fields, in order.
     public var fields: [Field]
 
-    /// Makes headers from these fields.
+    /// Creates headers from these fields.
     public init(_ fields: [Field] = []) {
         self.fields = fields
     }
 
-    /// Makes headers from names and values; a name may be used twice.
+    /// Creates headers from names and values; a name may be used twice.
     public init(dictionaryLiteral elements: (String, String)...) {
         fields = elements.map { Field(name: $0.0, value: $0.1) }
     }
 
-    /// The first value of a name, regardless of case. Setting it replaces all fields of that name; nil removes them.
+    /// The first value of a name, regardless of case. Setting it replaces all fields of that name; `nil` removes them.
     public subscript(name: String) -> String? {
         get { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
         set {
@@ -116,7 +116,7 @@ public struct LoopbackHeaders: Sendable, Equatable, ExpressibleByDictionaryLiter
 public struct LoopbackResponse: Sendable, Equatable {
     /// The status, from 200 to 999.
     public var status: Int
-    /// The reason phrase after the status; nil for the usual one.
+    /// The reason phrase after the status; `nil` for the usual one.
     public var reason: String?
     /// The fields, sent unchanged. `Content-Length` is added unless it or `Transfer-Encoding` is among them, so a
     /// handler can announce a wrong length. `Connection: close` closes the connection after the response.
@@ -124,7 +124,7 @@ public struct LoopbackResponse: Sendable, Equatable {
     /// The body; it is not sent in response to HEAD.
     public var body: [UInt8]
 
-    /// Makes a response.
+    /// Creates a response.
     public init(status: Int = 200, reason: String? = nil, headers: LoopbackHeaders = [:], body: [UInt8] = []) {
         self.status = status
         self.reason = reason
@@ -132,13 +132,13 @@ public struct LoopbackResponse: Sendable, Equatable {
         self.body = body
     }
 
-    /// Makes a response with text, as `text/plain` unless the headers say otherwise.
+    /// Creates a response with text, as `text/plain` unless the headers say otherwise.
     public init(status: Int = 200, headers: LoopbackHeaders = [:], text: String) {
         self.init(status: status, headers: headers, body: Array(text.utf8))
         if headers["Content-Type"] == nil { self.headers["Content-Type"] = "text/plain; charset=utf-8" }
     }
 
-    /// Makes a response with JSON text.
+    /// Creates a response with JSON text.
     public init(status: Int = 200, headers: LoopbackHeaders = [:], json: String) {
         self.init(status: status, headers: headers, body: Array(json.utf8))
         self.headers["Content-Type"] = "application/json"

@@ -23,12 +23,12 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
     /// The steps, in order.
     public var steps: [Step]
 
-    /// Makes a script from these steps.
+    /// Creates a script from these steps.
     public init(_ steps: [Step]) {
         self.steps = steps
     }
 
-    /// Makes a script from these steps.
+    /// Creates a script from these steps.
     public init(arrayLiteral elements: Step...) {
         steps = elements
     }
@@ -110,7 +110,7 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
 
         /// The requests or connections the script is used for.
         public var place: Place
-        /// How often it is used; nil for no limit.
+        /// How often it is used; `nil` for no limit.
         public var uses: Int?
         /// The script.
         public var script: LoopbackScript

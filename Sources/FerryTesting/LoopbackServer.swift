@@ -130,10 +130,10 @@ extension LoopbackServer {
         /// The maximum size in bytes of a body for a handler or `/echo`; larger ones get a 413. The default is 64 MiB.
         public var maximumBodyBytes = 64 * 1_024 * 1_024
 
-        /// Makes the default options.
+        /// Creates the default options.
         public init() {}
 
-        /// Makes the options of a server with TLS.
+        /// Creates the options of a server with TLS.
         public init(certificate: ServerCertificate) {
             self.certificate = certificate
         }
@@ -180,7 +180,7 @@ extension LoopbackServer {
     ///
     /// - Parameters:
     ///   - path: The prefix of the path.
-    ///   - uses: How often it is played; nil for no limit.
+    ///   - uses: How often it is played; `nil` for no limit.
     ///   - script: The script.
     public func script(path: String, uses: Int? = nil, _ script: LoopbackScript) {
         install(LoopbackScript.Rule(.path(path), uses: uses, script))

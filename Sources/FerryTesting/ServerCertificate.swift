@@ -9,7 +9,7 @@ internal import FoundationEssentials
 /// // a client that trusts certificate.authorityFile finds the certificate expired
 /// ```
 public final class ServerCertificate: Sendable {
-    /// What is right or wrong with a certificate.
+    /// The kind of certificate: valid, or invalid in one way.
     public enum Kind: Sendable, CaseIterable {
         /// Valid for localhost, 127.0.0.1 and ::1, signed by ``ServerCertificate/authority``.
         case valid
@@ -25,7 +25,7 @@ public final class ServerCertificate: Sendable {
         case selfSigned
     }
 
-    /// What is right or wrong with this certificate.
+    /// The kind of this certificate.
     public let kind: Kind
     /// The authority that a client should trust, as PEM.
     public let authority: String

@@ -48,8 +48,8 @@ extension StubTransport {
             return response(status: status, headers: headers)
         }
 
-        /// A failure of the network. The code must be one that a transport can produce; `decoding`, for example, is
-        /// not.
+        /// A failure of the network, in the phase `waitingHead`. A code that no transport can produce, like `decoding`,
+        /// ends the process. A detail that none can produce is left out.
         public static func failure(_ code: RequestError.Code) -> Answer {
             guard let failure = TransferFailure(code) else {
                 preconditionFailure("no transport ends with \(code)")

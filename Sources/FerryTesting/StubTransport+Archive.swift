@@ -3,8 +3,8 @@ import FerryTransport
 import Synchronization
 
 extension StubTransport {
-    /// Makes a stub that answers from a recording. Each request gets the response of the first unused exchange with the
-    /// same method, URL and body. When all of these were used, it gets that of the last one.
+    /// Creates a stub that answers from a recording. Each request gets the response of the first unused exchange with
+    /// the same method, URL and body. When all of these were used, it gets that of the last one.
     ///
     ///     let stub = StubTransport(har: try HTTPArchive(contentsOf: path))
     ///

@@ -53,14 +53,14 @@ public final class StubTransport: Sendable {
     private let queue = DispatchQueue(label: "ferry.stub")
     private let script: @Sendable (Request) -> Answer
 
-    /// Makes a stub with a closure that answers each request. It runs on the stub's thread, one call at a time.
+    /// Creates a stub with a closure that answers each request. It runs on the stub's thread, one call at a time.
     public init(_ script: @escaping @Sendable (Request) -> Answer) { self.script = script }
 
-    /// Makes a stub that gives every request the same answer.
+    /// Creates a stub that gives every request the same answer.
     public convenience init(always answer: Answer) { self.init { _ in answer } }
 
-    /// Makes a stub that gives the first request the first answer, the second the second, and so on. The last answer is
-    /// for all later requests.
+    /// Creates a stub that gives the first request the first answer, the second the second, and so on. The last answer
+    /// is for all later requests.
     ///
     ///     let stub = StubTransport(answers: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
     public convenience init(answers: [Answer]) {
@@ -212,7 +212,7 @@ extension StubTransport.State {
 }
 
 extension NetworkAgent {
-    /// Makes an agent without a network.
+    /// Creates an agent without a network.
     public convenience init(configuration: NetworkConfiguration = NetworkConfiguration(), stub: StubTransport) {
         self.init(configuration: configuration, transport: stub)
     }

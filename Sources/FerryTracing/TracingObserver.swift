@@ -21,7 +21,7 @@ public import Tracing
 public final class TracingObserver: RequestObserver, RunTracer {
     private let tracer: any Tracer
 
-    /// Makes an observer whose spans come from `tracer`. The default is that of the process, which must have been
+    /// Creates an observer whose spans come from `tracer`. The default is that of the process, which must have been
     /// bootstrapped before.
     public init(tracer: any Tracer = InstrumentationSystem.tracer) { self.tracer = tracer }
 

@@ -73,7 +73,8 @@ package struct TransferRequest: Sendable {
     package var maxBodyBytes: UInt64 = 0
     /// The maximum rate of receiving, in bytes per second on average; 0 = no limit.
     package var maxRate: UInt64 = 0
-    /// Whether the request may be sent again on a new connection if a kept one turns out to be dead (RFC 9110, 9.2.2).
+    /// Whether the request may be sent again on a new connection if a reused one turns out to be dead (RFC 9110,
+    /// 9.2.2).
     package var isIdempotent = true
     /// Whether `transferStarted` is called.
     package var reportsStart = false

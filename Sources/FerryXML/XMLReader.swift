@@ -11,7 +11,7 @@ public struct XMLReader: Sendable {
     /// The limits of a document.
     public var limits: XMLLimits
 
-    /// Makes a reader with limits; the defaults are those of `XMLLimits`.
+    /// Creates a reader with limits; the defaults are those of `XMLLimits`.
     public init(limits: XMLLimits = XMLLimits()) {
         self.limits = limits
     }
@@ -59,7 +59,7 @@ extension XMLHandler {
 public struct XMLElementStart: Sendable, Hashable {
     /// The name without its prefix.
     public let name: String
-    /// The URI of the name's prefix, or of the default namespace; nil if there is none.
+    /// The URI of the name's prefix, or of the default namespace; `nil` if there is none.
     public let namespace: String?
     /// The attributes by their names as written, including prefixes.
     public let attributes: [String: String]
@@ -74,7 +74,7 @@ public struct XMLLimits: Sendable, Hashable {
     /// The maximum size of text and attributes in bytes of UTF-8, with entities expanded. The default is 64 MiB.
     public var textBytes = 64 << 20
 
-    /// Makes the default limits.
+    /// Creates the default limits.
     public init() {}
 }
 
@@ -97,7 +97,7 @@ public struct XMLReadError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The column in that line, counted from 1; 0 if unknown.
     public let column: Int
 
-    /// Makes an error at a position of a document.
+    /// Creates an error at a position of a document.
     public init(reason: Reason, line: Int, column: Int) {
         self.reason = reason
         self.line = line

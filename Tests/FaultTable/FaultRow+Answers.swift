@@ -31,7 +31,7 @@ extension FaultRow {
                 "R20", "extra bytes after a complete response",
                 "the response is exact, and the extra bytes are part of no response"),
             FaultRow(
-                "R21", "unsolicited bytes on a kept connection",
+                "R21", "unsolicited bytes on an idle connection",
                 "they are never the response to the next request, which uses a new connection"),
         ])
 
@@ -43,7 +43,8 @@ extension FaultRow {
                 "no response, and bounded memory"),
             FaultRow(
                 "R24", "thousands of header fields or trailers",
-                "no response, and bounded memory; the limit is ``Limits/headerBytes``"),
+                "no response, and bounded memory; the limits are ``Limits/headerBytes``, 1,000 fields of the head and "
+                    + "1,000 of the trailer"),
             FaultRow("R26", "endless `100 Continue` or `103 Early Hints`", "no response; a few are skipped"),
             FaultRow(
                 "R27", "200 KB that decompress to 200 MB",

@@ -31,10 +31,10 @@ extension FaultRow {
         ])
 
     static let reuse = Area(
-        "Kept connections and retries",
+        "Reused connections and retries",
         [
             FaultRow(
-                "R76", "a kept connection that the server closes before or during its use",
+                "R76", "a reused connection that the server closes before or during its use",
                 "what may be sent twice is sent again on a new connection"),
             FaultRow(
                 "R77", "the same, of a request that must not be sent twice",

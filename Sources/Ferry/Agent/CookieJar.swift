@@ -12,7 +12,8 @@ public struct CookieJar: Sendable {
     /// All cookies that have not expired, in no particular order.
     public var all: [Cookie] { core.transport.cookies.map(Cookie.init) }
 
-    /// Adds a cookie. It replaces one with the same name, domain and path.
+    /// Adds a cookie. It replaces one with the same name, domain and path. It has no effect if the agent keeps no
+    /// cookies.
     public func set(_ cookie: Cookie) { core.transport.setCookie(cookie.transfer) }
 
     /// Removes all cookies.

@@ -1,8 +1,9 @@
 import FerryTransport
 
 /// Methods for requests without a type of their own. Each sends one ``HTTPRequest`` with the agent's configuration and
-/// throws the errors of ``NetworkAgent/send(_:)``. A status outside 200 to 299 is `invalidStatusCode`. For other
-/// options (a deadline, a retry policy, caching), create an ``HTTPRequest``.
+/// throws the errors of ``NetworkAgent/send(_:)``. A status that ``NetworkConfiguration/statusValidation`` does not
+/// accept is `invalidStatusCode`; by default these are all but 200 to 299. For other options (a deadline, a retry
+/// policy, caching), create an ``HTTPRequest``.
 ///
 ///     let profile = try await agent.get("/users/7", as: Profile.self)
 ///

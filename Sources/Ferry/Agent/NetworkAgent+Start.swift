@@ -43,6 +43,9 @@ extension NetworkAgent {
     /// most every 50 milliseconds, and when the whole body has been handed to the network, on a serial queue of the
     /// run. All reports are made before the call returns. A run that is cancelled, shut down or timed out does not wait
     /// for a report that blocks.
+    ///
+    /// The run neither looks into the cache nor stores its response, and does not share its transfer. With
+    /// ``CacheMode/cacheOnly`` it fails with `notCached(notConfigured)`.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(
         _ request: R, uploadProgress: @escaping @Sendable (UploadProgress) -> Void

@@ -189,7 +189,8 @@ public struct AgentStatistics: Sendable, Hashable {
     public let connectionsOpened: UInt64
     /// Name lookups since the start.
     public let lookups: UInt64
-    /// Repeated lookups of a name that failed; the old addresses stayed in use.
+    /// Repeated lookups of a name that failed. Each is repeated after 5 seconds. The old addresses stay in use for ten
+    /// minutes after the last successful lookup; then requests fail with `dns`, and their lookups do not count here.
     public let refreshFaults: UInt64
     /// Idle connections closed because unsolicited bytes arrived on them.
     public let guardedConnections: UInt64

@@ -36,12 +36,13 @@ public struct Multipart: Sendable {
     /// Whether there are no parts. Such a form is sent as its closing boundary alone.
     public var isEmpty: Bool { parts.isEmpty }
 
-    /// Appends text, which is sent unchanged as UTF-8.
+    /// Appends text, which is sent unchanged as UTF-8, without a content type.
     public mutating func append(_ name: String, _ value: String) {
         parts.append(Part(name: name, body: MemoryBody(bytes: Array(value.utf8))))
     }
 
-    /// Appends bytes. `headers` are additional fields of the part.
+    /// Appends bytes, as `application/octet-stream` unless you set another type. `headers` are additional fields of the
+    /// part.
     public mutating func append(
         _ name: String, _ bytes: some ContiguousBytes & Sendable, filename: String? = nil,
         contentType: String = "application/octet-stream", headers: Headers = Headers()
@@ -52,7 +53,8 @@ public struct Multipart: Sendable {
                 body: MemoryBody(bytes: bytes)))
     }
 
-    /// Appends a file, under its own name unless you pass another one. No content type is derived from the name.
+    /// Appends a file, under its own name unless you pass another one, and as `application/octet-stream` unless you set
+    /// another type: none is derived from the name.
     public mutating func append(
         _ name: String, file path: String, filename: String? = nil,
         contentType: String = "application/octet-stream", headers: Headers = Headers()
@@ -64,7 +66,8 @@ public struct Multipart: Sendable {
                 body: FileBody(path: path)))
     }
 
-    /// Appends the pieces of a sequence, see ``RequestBody/stream(length:contentType:_:)``.
+    /// Appends the pieces of a sequence, as `application/octet-stream` unless you set another type: see
+    /// ``RequestBody/stream(length:contentType:_:)``.
     public mutating func append<Bytes: AsyncSequence>(
         _ name: String, length: UInt64? = nil, filename: String? = nil,
         contentType: String = "application/octet-stream", headers: Headers = Headers(),
@@ -80,7 +83,8 @@ public struct Multipart: Sendable {
                 body: StreamBody(length: length, makeSequence)))
     }
 
-    /// Appends a sequence that can be read only once, see ``RequestBody/stream(once:length:contentType:)``.
+    /// Appends a sequence that can be read only once, as `application/octet-stream` unless you set another type: see
+    /// ``RequestBody/stream(once:length:contentType:)``.
     public mutating func append<Bytes: AsyncSequence & Sendable>(
         _ name: String, once sequence: Bytes, length: UInt64? = nil, filename: String? = nil,
         contentType: String = "application/octet-stream", headers: Headers = Headers()

@@ -38,10 +38,8 @@ public struct RequestBody: Sendable {
 
     /// A body with a value as JSON, encoded by an encoder with the strategies that you need. A value that cannot be
     /// JSON (a number that is not finite, an `encode` that throws) fails the run with `invalidRequest(body)` before
-    /// anything is sent.
-    ///
-    /// Disfavoured, so that a literal becomes a `JSON`, which keeps the order of its members.
-    @_disfavoredOverload
+    /// anything is sent. The content type is `application/json`.
+    @_disfavoredOverload  // A literal becomes a `JSON`, which keeps the order of its members.
     public static func json(
         _ value: any Encodable & Sendable, encoder: FerryJSONEncoder = FerryJSONEncoder()
     ) -> RequestBody {
@@ -49,12 +47,13 @@ public struct RequestBody: Sendable {
     }
 
     /// A body with a JSON value: a literal like `.json(["id": 7, "tags": ["a"], "owner": .null])`, or a part of another
-    /// document.
+    /// document. The content type is `application/json`.
     public static func json(_ value: JSON) -> RequestBody {
         RequestBody(content: .bytes(value.bytes()), contentType: "application/json")
     }
 
-    /// A body from a file, or from a range of its bytes, read as the socket accepts them.
+    /// A body from a file, or from a range of its bytes, read as the socket accepts them. The content type is
+    /// `application/octet-stream` unless you set another one; with `nil` none is sent.
     ///
     /// The file is opened once when the run starts and closed when it ends: every attempt sends the same file, even if
     /// another has taken its place. If it does not exist, cannot be read, is not a regular file or is shorter than the
@@ -74,12 +73,14 @@ public struct RequestBody: Sendable {
         RequestBody(content: .pulled(FileBody(path: path, range: range)), contentType: contentType)
     }
 
-    /// A body with a multipart form. The request's arguments come first, unless they go into the query.
+    /// A body with a multipart form. The request's arguments come first, unless they go into the query. The content
+    /// type is `multipart/form-data`.
     public static func multipart(_ form: Multipart) -> RequestBody {
         RequestBody(content: .multipart(form), contentType: form.contentType)
     }
 
-    /// A body from the pieces of a sequence, read as the socket accepts them. At most 256 KiB are buffered.
+    /// A body from the pieces of a sequence, read as the socket accepts them. At most 256 KiB are buffered. No content
+    /// type is sent unless you set it here or in the header fields.
     ///
     /// `makeSequence` is called once for each attempt, in a task that starts when the first bytes are needed and is
     /// cancelled if the attempt ends early. Without a length the body is chunked. If the sequence throws, or its number
@@ -98,7 +99,8 @@ public struct RequestBody: Sendable {
     /// A body from a sequence that can be read only once. If it has to be sent again (a second run, a retry, a redirect
     /// that keeps the body), the run fails with `bodyNotReplayable`, unless nothing of the sequence was read.
     ///
-    /// Keep the body itself: a second body from the same sequence does not know that it was read.
+    /// Keep the body itself: a second body from the same sequence does not know that it was read. No content type is
+    /// sent unless you set it here or in the header fields.
     public static func stream<Bytes: AsyncSequence & Sendable>(
         once sequence: Bytes, length: UInt64? = nil, contentType: String? = nil
     ) -> RequestBody

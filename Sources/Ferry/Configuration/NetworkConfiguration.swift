@@ -88,7 +88,8 @@ public struct NetworkConfiguration: Sendable {
     /// Which runs are retried. The default is ``RetryPolicy/none``.
     public var retryPolicy: RetryPolicy = .none
 
-    /// The number of retries for all runs of a host together. The default is a fifth of its requests.
+    /// The number of retries for all runs of a host together. The default is a fifth of its requests that may be
+    /// retried, and ten per second.
     public var retryBudget = RetryBudget()
 
     /// The permitted addresses. The default is ``AddressPolicy/any``.
@@ -128,8 +129,8 @@ public struct NetworkConfiguration: Sendable {
     /// The limit for token refreshes that do not help. The default is 3 in 60 seconds.
     public var refreshLimit = RefreshLimit()
 
-    /// How long before its ``Authenticator/expiration(of:)`` a token is replaced, but not before half of its lifetime
-    /// has passed. The default is 30 seconds.
+    /// How long before its ``Authenticator/expiration(of:)`` a token is replaced. A token that a refresh has returned
+    /// is not replaced before half of its lifetime. The default is 30 seconds.
     public var tokenRefreshLead: Duration = .seconds(30)
 
     /// Supplies credentials for challenges of servers and proxies. The default is `nil`: 401 and 407 are delivered.
@@ -197,8 +198,8 @@ public enum ContentEncoding: String, Sendable, Hashable {
 
 /// The limits on concurrency and sizes.
 ///
-/// Values below 1 count as 1, and a ``queueLength`` below 0 counts as 0. If an agent has several event loops, each has
-/// its share.
+/// Values below 1 count as 1; values of ``queueLength`` and ``minimumIdlePerHost`` below 0 count as 0. If an agent has
+/// several event loops, each has its share.
 public struct Limits: Sendable, Hashable {
     /// The maximum number of concurrent exchanges; further ones wait in the queue. The default is 1,024, the maximum
     /// 1,048,576 per event loop.
@@ -212,12 +213,15 @@ public struct Limits: Sendable, Hashable {
     /// may allow fewer. The default and the maximum are 100.
     public var maxStreamsPerConnection = 100
 
-    /// The maximum number of runs that wait beyond ``maxConcurrentTransfers``; a further run fails with `queueFull`.
-    /// The default is `nil`, no limit.
+    /// The maximum number of unfinished runs beyond ``maxConcurrentTransfers``, whether they wait for that limit or for
+    /// ``transfersPerHost``. A further run fails with `queueFull`. The default is `nil`, no limit.
     public var queueLength: Int?
 
-    /// The maximum size of all heads of one response together, in bytes; more is `headersTooLarge`. The default is 64
-    /// KiB. libcurl 8 itself accepts at most 300 KiB.
+    /// The maximum size of all heads of one response together, with its trailer, in bytes; more is
+    /// `headersTooLarge(bytes)`. The default is 64 KiB. libcurl 8 itself accepts at most 300 KiB.
+    ///
+    /// Whatever the limit, a head may have 1,000 fields and a trailer another 1,000, and a field's value may have
+    /// 65,535 bytes: more is `headersTooLarge(bytes)`, too. A longer name is malformed.
     public var headerBytes = 64 * 1024
 
     /// The maximum size of a body in memory after decoding, in bytes; more is `responseTooLarge`. The default is 64
@@ -259,7 +263,7 @@ public enum HTTP2Policy: Sendable, Hashable {
     /// HTTP/2 over TLS with servers that offer it (ALPN), HTTP/1.1 with all others.
     case negotiated
     /// HTTP/2 with every server without negotiation, also without TLS. With a server that does not support it, the run
-    /// fails.
+    /// fails. Without TLS, and with libcurl before 8.0, each request opens a connection of its own.
     case priorKnowledge
 }
 

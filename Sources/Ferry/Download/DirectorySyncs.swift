@@ -142,10 +142,10 @@ struct DiskQueue: Sendable {
     func start(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 }
 
-/// The part files of this process that are locked although their runs have ended, because the disk had not finished,
-/// and those that are being opened. A run that needs one of them waits for the lock; of any other locked part file it
-/// says that it is in use. A name stays here until its lock is released or another run has it, and after a write that
-/// hung until another run or process has it.
+/// The partial files of this process that are locked although their runs have ended, because the disk had not finished,
+/// and those that are being opened. A run that needs one of them waits for the lock; of any other locked partial file
+/// it says that it is in use. A name stays here until its lock is released or another run has it, and after a write
+/// that hung until another run or process has it.
 final class LeftParts: Sendable {
     private struct Name: Hashable {
         var directory: OpenDirectory.Identity
@@ -156,7 +156,8 @@ final class LeftParts: Sendable {
     static let shared = LeftParts()
 
     /// With the orders of the directories of the runs that have left it, each of which is its run's alone. A run that
-    /// has locked a part file that was renamed since, and one that has locked the new one, may do so at the same time.
+    /// has locked a partial file that was renamed since, and one that has locked the new one, may do so at the same
+    /// time.
     private let names = Mutex<[Name: Set<UInt64>]>([:])
     private static let most = 1_024
     /// The runs that wait for one of them. Each blocks a thread, as the jobs that are left behind do.

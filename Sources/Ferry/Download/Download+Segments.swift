@@ -44,7 +44,7 @@ extension Download {
         state.withLock { $0.helpers = DownloadHelpers(work: work, clerk: clerk) }
     }
 
-    /// Whether helpers write to the part file, too.
+    /// Whether helpers write to the partial file, too.
     var hasHelpers: Bool { state.withLock { $0.hasHelpers } }
 
     /// No worker is active, and the data is of no use: restarts the download. Returns `false` if it was already
@@ -179,7 +179,7 @@ extension Download {
         }
     }
 
-    /// This many bytes were added to the part file.
+    /// This many bytes were added to the partial file.
     func count(_ more: Int64, segment: Int?) {
         state.withLock { state in
             // The first segment was requested before there were segments.
@@ -195,7 +195,7 @@ extension Download {
     /// The data is of no use. Returns `false` if the download was already restarted.
     func restart() -> Bool {
         state.withLock { state in
-            // Bytes of the old version may still arrive in the part file.
+            // Bytes of the old version may still arrive in the partial file.
             if state.hasRestarted || state.isStuck { return false }
             state.hasRestarted = true
             state.metadata = state.metadata.anew
@@ -270,7 +270,7 @@ extension Download {
         case nothing
     }
 
-    /// The file begins with this response: empties the part file, and writes the metadata.
+    /// The file begins with this response: empties the partial file, and writes the metadata.
     func begin(
         _ head: Response, length: Int64?, total: Int64?, _ control: RunControl
     ) async throws(RequestError) -> Beginning {
@@ -295,7 +295,7 @@ extension Download {
         if !isFresh || isNoted {
             try await onDisk(.body, of: control, behind: head) { () throws(FileFault) in
                 if !isFresh {
-                    // In this order: whoever finds the part file after a kill must not combine it with the old
+                    // In this order: whoever finds the partial file after a kill must not combine it with the old
                     // metadata, in particular when it has its full length again but no content.
                     try part.removeMetadata()
                     self.state.withLock { ($0.isKept, $0.isOurs) = (false, true) }

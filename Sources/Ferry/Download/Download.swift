@@ -1,7 +1,7 @@
 import FerryTransport
 import Synchronization
 
-/// One download: its part file, the metadata, and its workers. Its responses arrive through a run like any other.
+/// One download: its partial file, the metadata, and its workers. Its responses arrive through a run like any other.
 /// `DownloadMachine` decides what they mean.
 final class Download: Sendable {
     struct State {
@@ -10,17 +10,17 @@ final class Download: Sendable {
         var place: DownloadPlan.Place?
         /// The metadata of the version that is being loaded.
         var metadata: DownloadMetadata
-        /// Whether another run can resume from the part file.
+        /// Whether another run can resume from the partial file.
         var isKept = false
-        /// Whether this run may delete the part file: it created it, or no run could resume from it. A part file of
-        /// another request, or one that was not requested, stays until there is data to replace it.
+        /// Whether this run may delete the partial file: it created it, or no run could resume from it. A partial file
+        /// of another request, or one that was not requested, stays until there is data to replace it.
         var isOurs = false
-        /// Whether the part file was empty and without metadata when it was opened, and nothing was written since.
+        /// Whether the partial file was empty and without metadata when it was opened, and nothing was written since.
         var isFresh = false
         /// Whether the metadata is on disk. That of a small file is written only if its run fails; if the process dies,
         /// the file is loaded again.
         var isNoted = false
-        /// The number of bytes from the start, for a part file without segments.
+        /// The number of bytes from the start, for a partial file without segments.
         var received: Int64 = 0
         var resumedFrom: Int64 = 0
         /// A complete file in its place that the server may still have.
@@ -39,9 +39,10 @@ final class Download: Sendable {
         /// The first error of a helper.
         var helperFault: RequestError?
         /// The disk has not finished writing in time: a write is still active although the run has ended. It holds the
-        /// lock until it returns, so that no other run writes to the part file in the meantime.
+        /// lock until it returns, so that no other run writes to the partial file in the meantime.
         var isStuck = false
-        /// The same for a job on the thread of the disk: a sync, or opening the part file. All later jobs wait for it.
+        /// The same for a job on the thread of the disk: a sync, or opening the partial file. All later jobs wait for
+        /// it.
         var isHeldUp = false
         /// The deadline of the run.
         var deadline: ContinuousClock.Instant?
@@ -49,7 +50,7 @@ final class Download: Sendable {
         var isOutdated = false
         /// The server does not say which version its parts belong to, so none are requested.
         var isUnconfirmed = false
-        /// The runs whose bodies are being written to the part file.
+        /// The runs whose bodies are being written to the partial file.
         var pouring: [StreamRun] = []
         var isPaused = false
         /// Those of them that were paused: their servers may have closed the connection.
@@ -129,9 +130,9 @@ final class Download: Sendable {
         }
     }
 
-    // MARK: The part file
+    // MARK: The partial file
 
-    /// Opens the part file, and finds out what can be resumed.
+    /// Opens the partial file, and finds out what can be resumed.
     private func open(
         _ control: RunControl, unless hasEnded: @escaping @Sendable () -> Bool
     ) async throws(RequestError) {
@@ -149,7 +150,7 @@ final class Download: Sendable {
                 unless: hasEnded)
             let length = part.openedLength
             self.state.withLock { ($0.part, $0.place) = (part, place) }
-            // Without a part file the metadata has no meaning.
+            // Without a partial file the metadata has no meaning.
             if length == 0 { try part.removeMetadata() }
             let found = length > 0 ? try part.readMetadata() : nil
             let name = place.name ?? SafeFileName.name(contentDisposition: nil, url: plan.url)
@@ -203,7 +204,7 @@ final class Download: Sendable {
         return part
     }
 
-    /// A failed run keeps a part file that another run can resume from, and deletes any other.
+    /// A failed run keeps a partial file that another run can resume from, and deletes any other.
     private func leaveBehind(_ control: RunControl) async {
         let (isHeldUp, deadline, part) = state.withLock { ($0.isStuck || $0.isHeldUp, $0.deadline, $0.part) }
         part?.isLeft()
@@ -211,13 +212,13 @@ final class Download: Sendable {
         if part == nil && !isHeldUp { return }
         // Further requests to this disk may take for ever.
         if isHeldUp { return disk.start { self.tidy() } }
-        // A helper may have broken it off. That is no reason to leave the part file locked.
+        // A helper may have broken it off. That is no reason to leave the partial file locked.
         control.takeUp()
         _ = await disk.run(for: control, until: deadline) { end in end(self.tidy()) }
     }
 
     /// Call it on the disk's thread, after all other jobs. One that the run did not wait for may only now have opened
-    /// the part file, or made it the file.
+    /// the partial file, or made it the file.
     private func tidy() {
         let state = state.withLock { state in
             defer { state.part = nil }
@@ -235,7 +236,7 @@ final class Download: Sendable {
 }
 
 extension DownloadMetadata {
-    /// Whether a part file of this length matches the metadata, and can be resumed for this URL.
+    /// Whether a partial file of this length matches the metadata, and can be resumed for this URL.
     fileprivate func isOf(url: String, length: Int64) -> Bool {
         isOf(url: url) && validator != nil
             && (segments == nil ? length <= total ?? .max : length == total)
@@ -284,7 +285,7 @@ extension Download {
     /// The name is `nil` if the file is not in its place.
     private typealias End = (length: Int64, digest: String?, name: String?)
 
-    /// Moves the part file to its place if its content is right. Call it where waiting for the disk does no harm.
+    /// Moves the partial file to its place if its content is right. Call it where waiting for the disk does no harm.
     private func place(
         _ part: PartFile, as name: String, replaces: Bool, _ response: Response, unless hasEnded: () -> Bool,
         then end: @escaping @Sendable (Result<End, FileFault>) -> Void
@@ -317,7 +318,7 @@ extension Download {
         state.withLock { $0.metadata.validator } ?? (response.status == 200 ? ResumeValidator(response.headers) : nil)
     }
 
-    /// The response cannot be combined with the part file.
+    /// The response cannot be combined with the partial file.
     private func mismatch(
         _ measure: RequestError.Code.FileMeasure, _ message: String, _ response: Response
     ) -> RequestError {

@@ -2,7 +2,7 @@ import Cxattr
 import FerryJSON
 import Glibc
 
-/// The metadata of a part file, with which another run, of this process or another, can resume.
+/// The metadata of a partial file, with which another run, of this process or another, can resume.
 struct DownloadMetadata: Sendable, Equatable {
     /// A piece of a file that is loaded in several pieces at once.
     struct Segment: Sendable, Equatable {
@@ -17,14 +17,14 @@ struct DownloadMetadata: Sendable, Equatable {
 
     /// For people who look at the file: without query values, which may be secret.
     var url: String
-    /// Identifies the URL of the part file.
+    /// Identifies the URL of the partial file.
     var urlDigest: String
     var validator: ResumeValidator?
     /// The size of the whole file; `nil` if the server did not say.
     var total: Int64?
     /// The future name in a directory target.
     var name: String?
-    /// `nil` for a part file that is written from start to end: then its length is the progress.
+    /// `nil` for a partial file that is written from start to end: then its length is the progress.
     var segments: [Segment]?
 
     init(url: String) {
@@ -38,7 +38,7 @@ struct DownloadMetadata: Sendable, Equatable {
         self = found
     }
 
-    /// Whether it belongs to a part file of this URL.
+    /// Whether it belongs to a partial file of this URL.
     func isOf(url: String) -> Bool { urlDigest == SHA256.hexadecimal(of: Array(url.utf8)) }
 
     /// Metadata of the same URL without anything else.
@@ -74,7 +74,7 @@ struct DownloadMetadata: Sendable, Equatable {
         return end == total
     }
 
-    /// The number of bytes that are there, for a part file of this length.
+    /// The number of bytes that are there, for a partial file of this length.
     func received(_ length: Int64) -> Int64 { segments.map { $0.reduce(0) { $0 + $1.written } } ?? length }
 }
 

@@ -26,7 +26,7 @@ struct DownloadPlan: Sendable {
 
     let target: DownloadTarget
     let options: DownloadOptions
-    /// The URL of the request without a fragment, which identifies a part file.
+    /// The URL of the request without a fragment, which identifies a partial file.
     let url: String
     /// Only GET supports ranges (RFC 9110, 14.2).
     let isGet: Bool
@@ -112,7 +112,7 @@ struct DownloadPlan: Sendable {
 enum DownloadMachine {
     /// What was requested.
     struct Question: Sendable, Equatable {
-        /// The number of bytes that exist; 0 without a part file.
+        /// The number of bytes that exist; 0 without a partial file.
         var offset: Int64 = 0
         /// The end of the requested range, exclusive; `nil` for the rest of the file.
         var end: Int64?

@@ -6,7 +6,7 @@ extension NetworkAgent {
     ///
     ///     let file = try await agent.download(Image(id: "1.jpg"), to: .directory(path)) { print($0.fraction ?? 0) }
     ///
-    /// The bytes go to a part file beside the target, with a small metadata file. A run that is cancelled, fails, or
+    /// The bytes go to a partial file beside the target, with a small metadata file. A run that is cancelled, fails, or
     /// dies with its process leaves both, and another run of the same request to the same target, by any agent,
     /// requests the rest (RFC 9110, 14). It resumes only if the server sent a strong validator, and if according to the
     /// response the file is still the same; otherwise it restarts. An existing file at the target stays until the new
@@ -18,11 +18,13 @@ extension NetworkAgent {
     /// or ``StatusValidation/any``, or, outside of 200 to 299, with ``StatusValidation/range(_:)``.
     ///
     /// Redirects, retries, adapters, the authenticator and observers work as in any run. Status and content type are
-    /// checked; the value and the completion hooks are not used. A response that is not accepted throws an error with
-    /// the first 4,096 bytes of its body, and creates no file. The body is requested without compression and stored
-    /// unchanged; if a server compresses nevertheless, the body is decoded and cannot be resumed. The size is limited
-    /// only by the request's own ``Request/maxBodyBytes``. The download itself sets `Range`, `If-Range` and
-    /// `Accept-Encoding`, and with ``DownloadOptions/skipsUnchanged`` `If-None-Match` and `If-Modified-Since`.
+    /// checked; the value and ``Request/completionPreprocessor(_:)`` are not used, and
+    /// ``Request/failurePreprocessor(_:)`` and ``Request/willDeliver(_:)`` are called only with an error. A response
+    /// that is not accepted throws an error with the first 4,096 bytes of its body, and creates no file. The body is
+    /// requested without compression and stored unchanged; if a server compresses nevertheless, the body is decoded and
+    /// cannot be resumed. The size is limited only by the request's own ``Request/maxBodyBytes``. The download itself
+    /// sets `Range`, `If-Range` and `Accept-Encoding`, and with ``DownloadOptions/skipsUnchanged`` `If-None-Match` and
+    /// `If-Modified-Since`.
     ///
     /// If two runs, in any processes, download to the same target at once, the second one fails with `fileIO` and
     /// `EBUSY`.

@@ -35,8 +35,8 @@ public struct DownloadTask: Sendable, Identifiable, Hashable {
     /// any thread.
     public func resume() { download.resume() }
 
-    /// Cancels the run: its callback gets `cancelled`. The part file stays if another run can resume from it. Call it
-    /// from any thread. It has no effect on a run that has ended.
+    /// Cancels the run: its callback gets `cancelled`. The partial file stays if another run can resume from it. Call
+    /// it from any thread. It has no effect on a run that has ended.
     public func cancel() { run.cancel() }
 
     /// Changes the priority in the queue. It has no effect on transfers that have started. Call it from any thread.
@@ -90,7 +90,7 @@ extension Download {
 
     var isPaused: Bool { state.withLock { $0.isPaused } }
 
-    /// Writes the body of a run to the part file. Under the lock, so that a pause comes after it or is seen here.
+    /// Writes the body of a run to the partial file. Under the lock, so that a pause comes after it or is seen here.
     func pour(_ run: StreamRun, to sink: TransferSink) {
         state.withLock { state in
             state.pouring.append(run)

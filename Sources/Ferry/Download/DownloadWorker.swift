@@ -124,8 +124,8 @@ final class DownloadWorker: BodyCarrier {
         current.map { $0.run.contentLength(head) } ?? head.result.contentLength
     }
 
-    /// Requests the whole file, once. If helpers write to the part file, this has to wait for their end, and only the
-    /// lead does it.
+    /// Requests the whole file, once. If helpers write to the partial file, this has to wait for their end, and only
+    /// the lead does it.
     private func restart(_ why: DownloadMachine.Mismatch, _ head: Response) throws(RequestError) -> TakenBody {
         if why == .unknownVersion { download.isUnconfirmed() }
         if !isLead || download.hasHelpers {

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The part file beside the target. It is locked: no other run, of this process or another, writes to it at the same
+/// The partial file beside the target. It is locked: no other run, of this process or another, writes to it at the same
 /// time.
 ///
 /// All file operations are here, below one open directory: no name is a path, no symbolic link is followed, and a file
@@ -19,8 +19,8 @@ final class PartFile: Sendable {
     /// The errno of the first sync that failed; 0 without one.
     private let lost = Atomic<Int32>(0)
 
-    /// Opens or creates the part file. Throws, without creating anything, if it could not replace `target`. Waits for
-    /// the lock if a run of this process that has ended still has it, until `hasEnded`.
+    /// Opens or creates the partial file. Throws, without creating anything, if it could not replace `target`. Waits
+    /// for the lock if a run of this process that has ended still has it, until `hasEnded`.
     init(
         in directoryPath: String, part: String, metadata: String, target: String?, unless hasEnded: () -> Bool
     ) throws(FileFault) {
@@ -125,7 +125,7 @@ final class PartFile: Sendable {
     }
 
     /// The metadata; `nil` if there is none that can be used. Throws if it cannot be read at the moment, because the
-    /// part file may still be good.
+    /// partial file may still be good.
     func readMetadata() throws(FileFault) -> DownloadMetadata? {
         let path = directory.path + "/" + metadata
         let file = openat(directory.descriptor, metadata, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
@@ -250,7 +250,7 @@ final class PartFile: Sendable {
         DirectorySyncs.shared.sync(directory, then: end)
     }
 
-    /// Deletes the part file and its metadata.
+    /// Deletes the partial file and its metadata.
     func remove() {
         unlinkat(directory.descriptor, metadata, 0)
         unlinkat(directory.descriptor, part, 0)
@@ -283,9 +283,9 @@ final class PartFile: Sendable {
 }
 
 extension PartFile {
-    /// Turns the part file into the file: syncs its bytes and gives it its name, which is on disk after a sync of the
-    /// directory. An existing file is replaced if `replaces`; otherwise the file gets the first free name of `x.txt`,
-    /// `x-1.txt` and so on. Returns the name; `nil` if the run has ended before the file got one.
+    /// Turns the partial file into the file: syncs its bytes and gives it its name, which is on disk after a sync of
+    /// the directory. An existing file is replaced if `replaces`; otherwise the file gets the first free name of
+    /// `x.txt`, `x-1.txt` and so on. Returns the name; `nil` if the run has ended before the file got one.
     func place(
         as name: String, replaces: Bool, hasMetadata: Bool, unless hasEnded: () -> Bool
     ) throws(FileFault) -> String? {
@@ -306,17 +306,17 @@ extension PartFile {
                 taken = SafeFileName.numbered(name, number)
             }
         }
-        // After a crash here, the remaining metadata has no effect without a part file.
+        // After a crash here, the remaining metadata has no effect without a partial file.
         if hasMetadata { unlinkat(directory.descriptor, metadata, 0) }
         unlock()
         return taken
     }
 
-    /// Gives the part file a name unless that is taken, as one atomic step.
+    /// Gives the partial file a name unless that is taken, as one atomic step.
     private func take(_ name: String) throws(FileFault) -> Bool {
         let directory = directory.descriptor
         if linkat(directory, part, directory, name, 0) == 0 {
-            // After a crash here, the remaining part file is recognised by its second name, and deleted.
+            // After a crash here, the remaining partial file is recognised by its second name, and deleted.
             unlinkat(directory, part, 0)
             return true
         }

@@ -1,6 +1,6 @@
 /// The name of a local file, derived from the name in a response or a URL.
 enum SafeFileName {
-    /// The suffixes of the part file and of its metadata file.
+    /// The suffixes of the partial file and of its metadata file.
     static let partSuffix = ".ferry-part"
     static let metadataSuffix = ".ferry-meta"
 
@@ -77,9 +77,9 @@ enum SafeFileName {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    // MARK: Names of part files
+    // MARK: Names of partial files
 
-    /// The names of the part file and of its metadata file.
+    /// The names of the partial file and of its metadata file.
     static func part(of name: String) -> (part: String, metadata: String) {
         let longest = most - metadataSuffix.utf8.count - 1
         let stem =

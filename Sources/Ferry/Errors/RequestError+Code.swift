@@ -193,17 +193,19 @@ extension RequestError {
 extension RequestError.Code {
     /// The invalid part of a request.
     public enum RequestPart: String, Sendable, Hashable, CaseIterable {
-        /// The method is not a token.
+        /// The method is not a token, or it is CONNECT.
         case method
-        /// The name of a header field is not a token.
+        /// The name of a header field is not a token, or the field cannot be a trailer or in the head of a part.
         case headerName
         /// The value of a header field contains a control character other than a tab.
         case headerValue
-        /// A `Content-Length` that is not that of the body, a `Transfer-Encoding`, or a second `Host`.
+        /// A `Content-Length` that is not that of the body, a `Transfer-Encoding`, a second `Host`, or a body of a HEAD
+        /// request.
         case framing
         /// The arguments cannot be JSON.
         case arguments
-        /// The body cannot be encoded.
+        /// The body cannot be encoded, its multipart boundary is invalid, a `Content-Encoding` contradicts its
+        /// compression, or an exchange has a second body.
         case body
     }
 
@@ -231,7 +233,7 @@ extension RequestError.Code {
     public enum ProxyFault: String, Sendable, Hashable, CaseIterable {
         /// The proxy requires (other) credentials (407).
         case authRequired
-        /// The proxy refused the connection; the error has its status.
+        /// The proxy refused the connection.
         case refused
         /// The proxy's name could not be resolved, or it does not accept connections.
         case unreachable

@@ -14,13 +14,14 @@
 /// ``is(_:)`` tests for one code. Codes are patterns without associated values, so they cannot bind with `let`; details
 /// are members of the error, like ``status``.
 ///
-/// An error contains no secrets: the URL has no user, password or query values, and the text has no header values and
-/// no body. Only ``response`` has what the server sent.
+/// An error contains no secrets: the URL has no user, password or query values. The ``message`` may name a content
+/// type, a redacted redirect target, or keys of a JSON document. Other header values and the body are only in
+/// ``response``.
 public struct RequestError: Error, Sendable {
     /// The reason, with its detail.
     public var code: Code { storage.facts.code }
 
-    /// How far the run had come.
+    /// The phase in which the error occurred.
     public var phase: RequestPhase { storage.facts.phase }
 
     /// The redacted URL, or the text that is not a valid URL.
@@ -36,8 +37,8 @@ public struct RequestError: Error, Sendable {
     public var errno: Int { Int(storage.facts.errno) }
 
     /// The underlying error: a `JSONSyntaxError` with its offset (`invalidJSON`), a `JSONMismatch` (`schemaMismatch`,
-    /// `decoding`), a `DecodingError` (`decoding`), the error of the application's own code (`applicationError`), or
-    /// the `RequestError` of a failed token refresh.
+    /// `decoding`), a `DecodingError` or an `XMLReadError` (`decoding`), the encoder's error (`invalidRequest(body)`),
+    /// the error of the application's own code (`applicationError`), or the `RequestError` of a failed token refresh.
     public var cause: (any Error)? { storage.facts.cause }
 
     /// The number of bytes sent, head and body, in all attempts.
@@ -48,6 +49,7 @@ public struct RequestError: Error, Sendable {
 
     /// The number of attempts: those that sent the request or began to, and those that failed before a connection was
     /// established. An attempt that was cancelled, or forbidden by the ``AddressPolicy``, before that does not count.
+    /// Redirects that were followed count, unlike in ``RequestMetrics/attempts``.
     public var attempts: Int { storage.facts.attempts }
 
     /// Whether a server may have processed the request, in this or an earlier attempt.
@@ -56,13 +58,15 @@ public struct RequestError: Error, Sendable {
     /// The redirects that were followed, in order.
     public var redirects: [Redirect] { storage.facts.redirects }
 
-    /// The server's response, if a complete one arrived: with `invalidStatusCode` and errors of processing.
+    /// The response that caused the error: one that was not accepted (of a stream or a download only its head and the
+    /// first bytes of its body), one that could not be processed, a redirect that was not followed, or one that stopped
+    /// an upload. `nil` for any other error.
     public var response: RejectedResponse? { storage.facts.response }
 
-    /// The status of the response, if a complete one arrived.
+    /// The status of ``response``.
     public var status: Int? { response?.status }
 
-    /// Status, header fields and the first bytes of a response that was not accepted.
+    /// Status, header fields and the first bytes of a response that caused an error.
     public struct RejectedResponse: Sendable {
         /// The status code.
         public let status: Int
@@ -147,7 +151,7 @@ extension RequestError: CustomDebugStringConvertible, CustomReflectable {
     }
 }
 
-/// How far a run had come.
+/// The phase in which the error occurred.
 public enum RequestPhase: String, Sendable, Hashable, CustomStringConvertible {
     /// The request was not yet handed to the transport.
     case preparing

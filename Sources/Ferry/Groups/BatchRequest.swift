@@ -7,7 +7,7 @@
 /// batch; ``RequestError/failedIndex`` is the index of the failed member, and ``RequestError/finished`` has the values
 /// of the others. With `.collectAll` there is a `Result` for each member. An empty batch succeeds at once.
 ///
-/// Members are runs of their own, with their own observers and hooks. They wait in the queue like other runs. `limit`
+/// Members are runs of their own, with their own observers and hooks. They wait in the queue like other runs. `atMost`
 /// is the maximum number of members that run at once; by default all of them do.
 public struct BatchRequest<Value: Sendable>: RequestGroup {
     var settings = GroupSettings()
@@ -148,8 +148,8 @@ extension BatchRequest {
 private func member(_ item: some Runnable) -> Member { item.groupMember.member }
 
 extension NetworkAgent {
-    /// Sends several requests at once and returns their values as a tuple in the given order. The first failure cancels
-    /// the rest and is thrown. It is the same as sending a ``BatchRequest``.
+    /// Sends several requests at once and returns their values as a tuple in the given order. Throws the error of the
+    /// first member that fails, and cancels the rest. It is the same as sending a ``BatchRequest``.
     @discardableResult
     public nonisolated(nonsending) func send<each Item: Runnable>(
         batch items: repeat each Item, atMost limit: Int = .max
@@ -157,8 +157,8 @@ extension NetworkAgent {
         try await send(BatchRequest(repeat each items, atMost: limit))
     }
 
-    /// Sends several requests at once and returns their values in the given order. The first failure cancels the rest
-    /// and is thrown.
+    /// Sends several requests at once and returns their values in the given order. Throws the error of the first member
+    /// that fails, and cancels the rest.
     @discardableResult
     public nonisolated(nonsending) func send<Item: Runnable>(
         batch items: [Item], _ mode: FailFast = .failFast, atMost limit: Int = .max
@@ -166,7 +166,8 @@ extension NetworkAgent {
         try await send(BatchRequest(items, mode, atMost: limit))
     }
 
-    /// Sends several requests at once and returns a result for each, in the given order.
+    /// Sends several requests at once and returns a result for each, in the given order. Throws only if the batch is
+    /// ended as a whole.
     @discardableResult
     public nonisolated(nonsending) func send<Item: Runnable>(
         batch items: [Item], _ mode: CollectAll, atMost limit: Int = .max
@@ -175,7 +176,7 @@ extension NetworkAgent {
     }
 
     /// Sends several requests of different types with one value type at once and returns their values in the given
-    /// order. The first failure cancels the rest and is thrown.
+    /// order. Throws the error of the first member that fails, and cancels the rest.
     @discardableResult
     @_disfavoredOverload
     public nonisolated(nonsending) func send<Element: Sendable>(
@@ -185,7 +186,7 @@ extension NetworkAgent {
     }
 
     /// Sends several requests of different types with one value type at once and returns a result for each, in the
-    /// given order.
+    /// given order. Throws only if the batch is ended as a whole.
     @discardableResult
     @_disfavoredOverload
     public nonisolated(nonsending) func send<Element: Sendable>(

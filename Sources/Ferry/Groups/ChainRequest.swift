@@ -9,7 +9,7 @@
 /// A step that returns a chain is replaced by that chain's steps while the chain runs. A step that returns `nil` of an
 /// optional type runs nothing. The first failure ends the chain: later steps never start, and
 /// ``RequestError/failedIndex`` and ``RequestError/failedStep`` identify the failed step. An error thrown by a closure
-/// becomes `applicationError`, unless it is a `RequestError`.
+/// ends the chain: a `RequestError` unchanged, a `CancellationError` as `cancelled`, any other as `applicationError`.
 ///
 /// Closures run in the chain's task, on no actor. When the chain is cancelled or its deadline passes, an active closure
 /// is cancelled and waited for: a closure that ignores cancellation delays the result.

@@ -76,7 +76,8 @@ final class StartedGroup<G: RequestGroup>: RunHandle {
 }
 
 extension NetworkAgent {
-    /// Sends a batch or a chain and returns its value. Cancelling the task cancels the active members.
+    /// Sends a batch or a chain and returns its value. Throws the error of the first member that fails; a batch with
+    /// `.collectAll` throws only if it is ended as a whole. Cancelling the task cancels the active members.
     ///
     /// It runs in the caller's task and child tasks, not on the caller's actor. `progress` is called whenever members
     /// have ended, on a serial queue of the run, and all reports are made before this returns. A run that is cancelled,

@@ -15,7 +15,7 @@ public struct ConnectionStatistics: Sendable, Hashable {
     public internal(set) var pending: UInt64 = 0
     /// Connections opened: the sum of ``open`` and all of ``closed``.
     public internal(set) var opened: UInt64 = 0
-    /// Exchanges over a kept connection.
+    /// Exchanges over a reused connection.
     public internal(set) var reused: UInt64 = 0
     /// Connections that could not be opened. A connection whose TLS handshake fails counts as opened and as closed with
     /// an error.
@@ -118,7 +118,7 @@ extension AgentStatistics {
             ("ferry_connections_idle", "Open connections without an exchange.", \.idle),
             ("ferry_connections_pending", "Exchanges that wait for a connection.", \.pending),
             ("ferry_connections_opened_total", "Connections opened.", \.opened),
-            ("ferry_connections_reused_total", "Exchanges over a kept connection.", \.reused),
+            ("ferry_connections_reused_total", "Exchanges over a reused connection.", \.reused),
             ("ferry_connections_failed_total", "Connections that could not be opened.", \.failed),
         ]
     }

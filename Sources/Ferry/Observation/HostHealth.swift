@@ -3,9 +3,10 @@ import Glibc
 /// The health of a host (scheme, name and port), according to recent runs.
 ///
 /// A host fails if its name cannot be resolved, it cannot be connected to, the TLS handshake fails, it breaks a
-/// connection, or it does not respond in time. Any complete response, also one with an error status, shows that it is
-/// reachable. Everything else does not count: a cancelled run, a full queue, a file that cannot be read, an error
-/// thrown by an adapter, an interceptor or a token refresh, and a response of an interceptor or of the cache.
+/// connection, a body ends early, or it does not respond in time. Any other response shows that it is reachable, also
+/// one with an error status, one that is invalid or damaged, and one that is too large. Everything else does not count:
+/// a cancelled run, a full queue, a file that cannot be read, an error thrown by an adapter, an interceptor or a token
+/// refresh, and a response of an interceptor or of the cache.
 public enum HostHealth: Sendable, Hashable {
     /// There is no recent result for the host.
     case unknown
@@ -50,10 +51,11 @@ extension NetworkAgent {
     /// The health of the host of this URL, according to the agent's recent runs.
     public func health(of url: String) -> HostHealth { core.health.health(of: url) }
 
-    /// The health of all recently used hosts, at most 768, by `scheme://host:port`.
+    /// The health of all recently used hosts, at most 768, by `scheme://host`, with the port unless it is the scheme's
+    /// default.
     public var hostHealth: [String: HostHealth] { core.health.all }
 
-    /// The changes of the health of hosts, from now on.
+    /// The changes of the health of hosts, from the start of each iteration.
     public var hostHealthChanges: HostHealthChanges { core.health.changes }
 }
 

@@ -45,7 +45,7 @@ public struct MetricsSnapshot: Sendable, Hashable {
     public internal(set) var retries: UInt64 = 0
     /// Redirects that were followed.
     public internal(set) var redirects: UInt64 = 0
-    /// Requests that used a kept connection.
+    /// Requests that reused a connection.
     public internal(set) var reusedConnections: UInt64 = 0
     /// Bytes sent, including heads.
     public internal(set) var bytesSent: UInt64 = 0
@@ -85,7 +85,7 @@ extension MetricsSnapshot {
             ("ferry_request_retries_total", "Attempts beyond the first of each request.", retries),
             ("ferry_request_redirects_total", "Redirects that were followed.", redirects),
             ("ferry_request_cache_hits_total", "Requests whose response came from the cache.", fromCache),
-            ("ferry_request_reused_connections_total", "Requests over a kept connection.", reusedConnections),
+            ("ferry_request_reused_connections_total", "Requests over a reused connection.", reusedConnections),
         ] {
             text.family(name, .counter, help)
             text.sample(count)

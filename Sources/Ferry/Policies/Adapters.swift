@@ -8,7 +8,8 @@ public import FoundationEssentials
 /// origin changes, header fields that they added are dropped. A body that they set is never sent to another origin: a
 /// redirect that keeps the body ends the run with `redirectForbidden(policy)`.
 public protocol RequestAdapter: Sendable {
-    /// Changes `request`. An error fails the run: a `RequestError` unchanged, any other as `applicationError`.
+    /// Changes `request`. An error fails the run: a `RequestError` unchanged, a `CancellationError` as `cancelled`, any
+    /// other as `applicationError`.
     func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws
 }
 
@@ -18,8 +19,8 @@ public protocol RequestAdapter: Sendable {
 /// of the run. The first that responds is the last that is asked. Its response is handled like one from the network:
 /// redirects, retries, validation, hooks and callbacks apply.
 public protocol RequestInterceptor: Sendable {
-    /// Returns the response, or `nil` to pass the request on. An error fails the run: a `RequestError` unchanged, any
-    /// other as `applicationError`.
+    /// Returns the response, or `nil` to pass the request on. An error fails the run: a `RequestError` unchanged, a
+    /// `CancellationError` as `cancelled`, any other as `applicationError`.
     func intercept(_ request: OutgoingRequest, of run: RunInfo) async throws -> InterceptedResponse?
 }
 

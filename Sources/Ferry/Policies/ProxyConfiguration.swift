@@ -44,7 +44,8 @@ public struct ProxyConfiguration: Sendable, Hashable {
     /// No proxy. This is the default.
     public static var none: ProxyConfiguration { ProxyConfiguration(Side()) }
 
-    /// An HTTP proxy (RFC 9110, 3.7 and 9.3.6) for all requests.
+    /// An HTTP proxy (RFC 9110, 3.7 and 9.3.6) for all requests. If host, port or credential is invalid, runs that
+    /// would use it fail with `proxy(configuration)`.
     public static func http(_ host: String, port: Int, credential: Credential? = nil) -> ProxyConfiguration {
         ProxyConfiguration(
             Side { () throws(ProxyConfigurationFault) in
@@ -52,7 +53,8 @@ public struct ProxyConfiguration: Sendable, Hashable {
             })
     }
 
-    /// A SOCKS 5 proxy (RFC 1928, RFC 1929) for all requests.
+    /// A SOCKS 5 proxy (RFC 1928, RFC 1929) for all requests. By default its port is 1080, and it resolves the names.
+    /// If host, port or credential is invalid, runs that would use it fail with `proxy(configuration)`.
     public static func socks5(
         _ host: String, port: Int = 1080, resolvesNames: NameResolution = .remote, credential: Credential? = nil
     ) -> ProxyConfiguration {

@@ -37,7 +37,8 @@ public struct RedirectPolicy: Sendable {
     /// depends only on the configuration.
     public var sensitiveHeaders: [String]
 
-    /// Whether 301 and 302 keep the method POST, as RFC 9110 recommends, unlike browsers. The default is `false`.
+    /// Whether 301 and 302 keep the method POST, unlike browsers. RFC 9110, 15.4.2 and 15.4.3, allow both and recommend
+    /// neither. The default is `false`.
     public var keepsMethodOn301And302: Bool
 
     /// Whether the fields of a ``TraceContext`` are sent to other origins than that of the request, too. The default is
@@ -107,14 +108,14 @@ public struct RedirectHop: Sendable, CustomStringConvertible {
     public let status: Int
     /// The method of the next request.
     public let method: HTTPMethod
-    /// The URL that sent the redirect.
+    /// The URL that sent the redirect, with its query values, which may be secret.
     public let source: String
-    /// The absolute target URL, without user and password.
+    /// The absolute target URL, without user and password, but with its query values, which may be secret.
     public let target: String
     /// The scheme of the target, `https` or `http`.
     public let scheme: String
-    /// The target's host in the form that libcurl connects to: lower case, punycode, complete addresses (`127.1` is
-    /// `127.0.0.1`), and an IPv6 address in brackets.
+    /// The target's host in normalised form: lower case, punycode, complete addresses (`127.1` is `127.0.0.1`), and an
+    /// IPv6 address in brackets.
     public let host: String
     /// The target's port.
     public let port: Int

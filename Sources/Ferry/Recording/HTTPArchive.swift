@@ -15,19 +15,21 @@ public struct HTTPArchive: Codable, Sendable {
     /// Parses an archive. Throws a `JSONSyntaxError` if it is not JSON, and a `DecodingError` if it is not an archive.
     public init(json: [UInt8]) throws { self = try FerryJSONDecoder().decode(HTTPArchive.self, from: Data(json)) }
 
-    /// Reads an archive from a file. Throws file errors, too.
+    /// Reads an archive from a file. Throws the errors of ``init(json:)``, and Foundation's error if the file cannot be
+    /// read.
     public init(contentsOf path: String) throws {
         self = try FerryJSONDecoder().decode(HTTPArchive.self, from: try Data(contentsOf: URL(filePath: path)))
     }
 
-    /// The archive as indented JSON.
+    /// The archive as indented JSON. Throws an `EncodingError` if a time is not a finite number.
     public func json() throws -> Data {
         var encoder = FerryJSONEncoder()
         encoder.outputFormatting = [.prettyPrinted]
         return try encoder.encode(self)
     }
 
-    /// Writes the archive to a file atomically: an existing file is replaced by a complete one.
+    /// Writes the archive to a file atomically: an existing file is replaced by a complete one. Throws the error of
+    /// ``json()``, and Foundation's error if the file cannot be written.
     public func write(to path: String) throws { try json().write(to: URL(filePath: path), options: .atomic) }
 
     private struct Log: Codable {

@@ -21,10 +21,11 @@ public protocol Request<Value>: Runnable {
     /// type with ``value(from:)``.
     associatedtype Value: Sendable = Response
 
-    /// A path below the base URL, or an absolute URL, which is used unchanged.
+    /// A path below the base URL, or an absolute URL, which replaces base URL, CDN URL and filters.
     ///
-    /// `..` cannot leave the base URL. Characters that a path cannot contain are percent-encoded as UTF-8; existing
-    /// escapes are kept. Control characters, and white space in an absolute URL, are `invalidURL`.
+    /// `..` in a path cannot leave the base URL. Characters that a URL cannot contain are percent-encoded as UTF-8;
+    /// existing escapes are kept. User and password are taken out of an absolute URL, and its empty path becomes `/`;
+    /// the rest is unchanged. Control characters, and white space in an absolute URL, are `invalidURL`.
     var path: String { get }
 
     /// Replaces the configuration's base URL. The default is `nil`, the configuration's.
@@ -84,10 +85,10 @@ public protocol Request<Value>: Runnable {
     /// The format of the response body. The default is `.json`.
     var responseFormat: ResponseFormat { get }
 
-    /// The accepted content types, like `application/json`, `text/*` or `*/*`. A response with a body of another type,
-    /// or without a type, fails with `invalidContentType`. If it is streamed or downloaded and does not announce its
-    /// length, it counts as having a body. The types are sent in the `Accept` field, unless the request or the
-    /// configuration sets that field. The default is `nil`, any type.
+    /// The accepted content types, like `application/json`, `application/*+json`, `text/*` or `*/*`. A response with a
+    /// body of another type, or without a type, fails with `invalidContentType`. If it is streamed or downloaded and
+    /// does not announce its length, it counts as having a body. The types are sent in the `Accept` field, unless the
+    /// request or the configuration sets that field. The default is `nil`, any type.
     var acceptedContentTypes: [String]? { get }
 
     /// The schema that the body must match, checked before the value is created. A mismatch is `schemaMismatch`; a body
@@ -102,8 +103,8 @@ public protocol Request<Value>: Runnable {
     /// The size limit of a body in memory after decoding, in bytes. The default is `nil`, the configuration's (64 MiB).
     var maxBodyBytes: Int? { get }
 
-    /// Whether it is safe to send the request twice: on a new connection, if a kept one turns out to be dead before the
-    /// first byte of a response, and by a retry policy. The default depends on the method (RFC 9110, 9.2.2).
+    /// Whether it is safe to send the request twice: on a new connection, if a reused one turns out to be dead before
+    /// the first byte of a response, and by a retry policy. The default depends on the method (RFC 9110, 9.2.2).
     var isIdempotent: Bool { get }
 
     /// The `Idempotency-Key` that every attempt of a run sends. With a key a request of any method can be retried. The
@@ -127,8 +128,9 @@ public protocol Request<Value>: Runnable {
     /// The names of the header fields in the cache key. Credentials are always part of the key. The default is none.
     var cacheHeaders: [String] { get }
 
-    /// Whether a response that has passed validation may be stored. It is called where ``value(from:)`` is. The default
-    /// is `true`.
+    /// Whether a response may be stored. With a time to live it is called after the response has passed validation,
+    /// where ``value(from:)`` is called. With ``CachePolicy/http(shared:sensitiveData:write:)`` it is called before
+    /// validation, in the task of the run. The default is `true`.
     func shouldCache(_ response: Response) -> Bool
 
     /// Whether concurrent runs of the same request share one transfer. The default is `false`.
@@ -169,11 +171,12 @@ public protocol Request<Value>: Runnable {
     /// on the processing queue.
     ///
     /// An error that it throws fails the run: a `RequestError` unchanged, a `DecodingError` or `JSONMismatch` as
-    /// `decoding`, a `JSONSyntaxError` as `invalidJSON`, any other as `applicationError`.
+    /// `decoding`, a `JSONSyntaxError` as `invalidJSON`, a `CancellationError` as `cancelled`, any other as
+    /// `applicationError`.
     func value(from response: Response) throws -> Value
 
-    /// Called with a reply before it is delivered, on the processing queue, or with `await` in the caller's task. The
-    /// default implementation does nothing.
+    /// Called with a reply before it is delivered, on the processing queue, or with `await` in the caller's task; not
+    /// for a stream or a download. The default implementation does nothing.
     func completionPreprocessor(_ reply: Reply<Value>)
 
     /// Called with an error before it is delivered, also if the run was cancelled, where ``completionPreprocessor(_:)``
@@ -182,7 +185,7 @@ public protocol Request<Value>: Runnable {
 
     /// Called with the result right before the delegate or closure: a reply or an error, also if the run was cancelled.
     /// It is called on the callback queue, or with `await` in the caller's task. For a stream or a download it is
-    /// called only with an error. The default implementation does nothing.
+    /// called only with an error, also if the body fails. The default implementation does nothing.
     func willDeliver(_ result: Result<Reply<Value>, RequestError>)
 }
 

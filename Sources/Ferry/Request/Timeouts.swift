@@ -4,9 +4,9 @@ package import FerryTransport
 public struct Timeouts: Sendable, Hashable {
     /// The limit for name lookup, connect and TLS handshake together. The default is `nil`.
     public var connect: Duration?
-    /// The limit without a byte in either direction, and for a name lookup or a connect. The default is 60 seconds. The
-    /// clock stops while a body waits for its reader or its source. With HTTP/2 only bytes of the run's own stream
-    /// count.
+    /// The maximum time without a byte in either direction, and for a name lookup or a connect. The default is 60
+    /// seconds. The clock stops while a body waits for its reader or its source. With HTTP/2 only bytes of the run's
+    /// own stream count.
     public var idle: Duration?
     /// The limit for the whole exchange. The default is `nil`.
     public var total: Duration?

@@ -10,9 +10,9 @@ public struct RequestMetrics: Sendable, Hashable {
     public var queue: Duration
     /// From there until the name was resolved.
     public var nameLookup: Duration?
-    /// From there until the connection was established; `nil` on a kept connection, and if TLS failed.
+    /// From there until the connection was established; `nil` on a reused connection, and if the TLS handshake failed.
     public var connect: Duration?
-    /// From there until the TLS handshake was complete; `nil` on a kept connection, and if TLS failed.
+    /// From there until the TLS handshake was complete; `nil` on a reused connection, and if the TLS handshake failed.
     public var tls: Duration?
     /// From there until the first byte of the response.
     public var firstByte: Duration?
@@ -24,12 +24,12 @@ public struct RequestMetrics: Sendable, Hashable {
     /// The number of bytes received, head and body before decoding, of all responses.
     public var bytesReceived: UInt64
 
-    /// The number of attempts, without redirects. An attempt that did not reach a server counts. 0 for a run that was
-    /// never sent.
+    /// The number of attempts, without redirects, which ``Response/attempts`` and ``RequestError/attempts`` include. An
+    /// attempt that did not reach a server counts. 0 for a run that was never sent.
     public var attempts: Int
     /// The number of redirects that were followed.
     public var redirects = 0
-    /// Whether the last attempt used a kept connection.
+    /// Whether the last attempt reused a connection.
     public var isReusedConnection: Bool
     /// The HTTP version of the response; `nil` without a response.
     public var httpVersion: Response.HTTPVersion?
@@ -38,9 +38,10 @@ public struct RequestMetrics: Sendable, Hashable {
     /// The engine of the last attempt; `nil` for a run that did not use the network.
     public var engine: Engine?
 
-    /// The duration of validation and decoding together; `nil` for a run that did not get there.
+    /// The duration of validation, decoding and preprocessors together; `nil` for a run without an observer or log, for
+    /// a stream or download, and in ``Response/metrics``.
     public var processing: Duration?
-    /// The duration of decoding alone.
+    /// The part of ``processing`` from the start of ``Request/value(from:)``; `nil` if validation failed.
     public var decoding: Duration?
     /// The result of the cache lookup; `nil` if there was none.
     public var cache: CacheOutcome?

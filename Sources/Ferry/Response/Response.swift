@@ -118,10 +118,11 @@ public struct Response: Sendable {
         }
     }
 
-    /// Whether the response came over a kept connection.
+    /// Whether the response came over a reused connection.
     public var isReusedConnection: Bool { measured.isReusedConnection && origin?.cache?.isHit != true }
 
-    /// The number of attempts, including redirects and retries. An attempt that did not reach a server counts.
+    /// The number of attempts, including retries and, unlike in ``RequestMetrics/attempts``, redirects. An attempt that
+    /// did not reach a server counts.
     public var attempts: Int { origin?.attempts(measured) ?? result.attempts }
 
     /// Durations and bytes. The duration of a cache hit is not known here; observers receive it.

@@ -8,11 +8,11 @@ extension NetworkAgent {
     ///         print(event.event, event.data)
     ///     }
     ///
-    /// Nothing is sent before the first event is read. The request is sent with `Accept: text/event-stream`, and after
-    /// a reconnect with `Last-Event-ID`. The sequence ends when the server responds with 204; with
-    /// ``EventReconnection/none`` it also ends with the body. It throws if the status is not 200, if the content type
-    /// is not `text/event-stream`, if a line or an event is longer than `maxEventBytes` (`responseTooLarge`), and if
-    /// connecting has failed too often: see ``EventReconnection``.
+    /// Nothing is sent before the first event is read. The request is sent with `Accept: text/event-stream` and
+    /// `Cache-Control: no-cache`, unless it sets these fields, and after a reconnect with `Last-Event-ID`. The sequence
+    /// ends when the server responds with 204; with ``EventReconnection/none`` it also ends with the body. It throws if
+    /// the status is not 200, if the content type is not `text/event-stream`, if a line or an event is longer than
+    /// `maxEventBytes` (`responseTooLarge`), and if connecting has failed too often: see ``EventReconnection``.
     ///
     /// If the server is silent for longer than the request's ``Timeouts/idle`` (60 seconds by default), the connection
     /// counts as lost. The request's own deadline applies to each connection and ends the sequence; the configuration's

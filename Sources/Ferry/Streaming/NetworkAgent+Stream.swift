@@ -8,10 +8,12 @@ extension NetworkAgent {
     ///     for try await piece in export.body { try file.write(contentsOf: piece) }
     ///
     /// Redirects, retries and adapters are handled before it returns. Status and content type are checked; the
-    /// request's `Value` is not used. A response that is not accepted throws an error with the first 4,096 bytes of its
-    /// body. The size of the body is limited only by the request's own ``Request/maxBodyBytes``. Cancelling the task
-    /// that waits or reads cancels the run. A body that is not read to its end counts as cancelled. Observers are
-    /// notified of the end when the body has ended. ``Request/willDeliver(_:)`` is called only with an error.
+    /// request's `Value` and ``Request/completionPreprocessor(_:)`` are not used. A response that is not accepted
+    /// throws an error with the first 4,096 bytes of its body. The size of the body is limited only by the request's
+    /// own ``Request/maxBodyBytes``. Cancelling the task that waits or reads cancels the run. A body that is not read
+    /// to its end counts as cancelled. Observers are notified of the end when the body has ended.
+    /// ``Request/failurePreprocessor(_:)`` and ``Request/willDeliver(_:)`` are called only with an error, also if the
+    /// body fails.
     ///
     /// `onInformational` is called for each informational response (`103 Early Hints`) when it arrives, on the event
     /// loop's thread, so it must not block. See ``RequestObserver/informational(_:_:)``.

@@ -154,7 +154,7 @@ struct DownloadOrder: Sendable {
         return request
     }
 
-    /// Without what was given twice: two downloads of one URL would write the same part file.
+    /// Without what was given twice: two downloads of one URL would write the same partial file.
     private static func once(_ requests: [HTTPRequest<Response>]) -> [HTTPRequest<Response>] {
         var known: Set<Substring> = []
         return requests.filter { request in known.insert(request.path.prefix { $0 != "#" }).inserted }

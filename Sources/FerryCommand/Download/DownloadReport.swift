@@ -8,13 +8,13 @@ struct DownloadReport: Sendable {
     /// `nil` if the file is not complete.
     let path: String?
     let status: Int?
-    /// The number of bytes on disk, also of a part file.
+    /// The number of bytes on disk, also of a partial file.
     let bytes: Int64
     let total: Int64?
     let resumedFrom: Int64
     /// Whether the complete file was already there and is unchanged on the server.
     let isUnchanged: Bool
-    /// Whether the same command can resume from the part file.
+    /// Whether the same command can resume from the partial file.
     let isResumable: Bool
     let sha256: String?
     let attempts: Int

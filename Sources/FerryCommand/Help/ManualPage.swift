@@ -115,7 +115,7 @@ enum ManualExamples {
         ),
         ("FERRY_ENGINE", "The default of --engine: automatic or libcurl."),
         ("PATH", "Where ferry bench --compare looks for the other client."),
-        ("TMPDIR", "The folder for temporary files."),
+        ("TMPDIR", "The directory for temporary files."),
         ("Others", "Plans read variables that they name, as {{env.NAME}}."),
     ]
 }
