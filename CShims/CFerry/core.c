@@ -240,7 +240,8 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
   loop->curl->shard_count =
       (o->max_transfers + loop->curl->per_shard - 1) / loop->curl->per_shard;
   if (o->http2 && ferry__mixes_streams())
-    loop->curl->shard_count *= 2; /* with and without a body */
+    /* With and without a body, and a few for identities. */
+    loop->curl->shard_count = loop->curl->shard_count * 2 + 8;
   ferry__curl *curl = loop->curl;
   curl->shards = calloc(curl->shard_count, sizeof *curl->shards);
   if (!loop->curl->shards)

@@ -184,9 +184,13 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     handle->reached = 1;
     return CURL_PREREQFUNC_OK;
   }
-  if (!may_use(t, s, peer)) {
+  /* For libcurl 7.88.1 a connection of HTTP/1.1 is free as soon as it knows one
+   * of HTTP/2 to the same host. */
+  ferry__transfer *user = s && !s->http2 ? ferry__socket_user(loop, s) : NULL;
+  bool is_busy = user && user != t && user->state == FERRY__RUNNING;
+  if (is_busy || !may_use(t, s, peer)) {
     /* It belongs to another transfer, which may connect there, or has
-     * authenticated there. */
+     * authenticated there, or uses it at the moment. */
     handle->attempts--;
     t->curl.again = t->fresh = true;
     return CURL_PREREQFUNC_ABORT;

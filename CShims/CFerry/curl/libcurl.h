@@ -96,6 +96,10 @@ ferry__shard *ferry__shard_for(ferry_loop *loop,
 
 enum { FERRY__BUCKETS = 1024 };
 
+/* Its current user; NULL once that has left libcurl, or uses another handle. */
+ferry__transfer *ferry__socket_user(ferry_loop *loop,
+                                    const ferry__socket *socket);
+
 /* Sets its current user; NULL = none. */
 void ferry__socket_use(ferry__socket *socket, const ferry__transfer *transfer);
 int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *shard,

@@ -21,7 +21,7 @@ void ferry__socket_use(ferry__socket *s, const ferry__transfer *t) {
 }
 
 /* NULL once its user has left libcurl, or uses another handle. */
-static ferry__transfer *owner(ferry_loop *loop, const ferry__socket *s) {
+ferry__transfer *ferry__socket_user(ferry_loop *loop, const ferry__socket *s) {
   ferry__transfer *t =
       s->user ? ferry__table_find(&loop->table, s->user) : NULL;
   return t && t->curl.lease == s->lease && t->handle && t->handle->transfer == t
@@ -32,7 +32,7 @@ static ferry__transfer *owner(ferry_loop *loop, const ferry__socket *s) {
 /* The system cannot watch the socket (ENOMEM, ENOSPC), so its events would be
  * lost. Its user must end, but not here, within libcurl. */
 static void leave_unwatched(ferry_loop *loop, ferry__socket *s, int code) {
-  const ferry__transfer *used_by = owner(loop, s);
+  const ferry__transfer *used_by = ferry__socket_user(loop, s);
   for (ferry__transfer *t = loop->transfers->running; t; t = t->next)
     if (t->handle &&
         (t == used_by ||
@@ -60,7 +60,7 @@ int ferry__on_socket(CURL *easy, curl_socket_t fd, int what, void *data,
     return -1;
   s->owner = &libcurl;
   if (what == CURL_POLL_REMOVE) {
-    ferry__transfer *t = owner(shard->loop, s);
+    ferry__transfer *t = ferry__socket_user(shard->loop, s);
     s->want = 0;
     if (!s->ours && s->have) /* libcurl closes its own silently */
       ferry__socket_watch(shard->loop, s, 0);
@@ -196,7 +196,7 @@ ferry__socket *ferry__find_port(ferry_loop *loop, const char *peer,
  * describe an earlier one with the same number. */
 static void forget(ferry_loop *loop, ferry__socket *s) {
   forget_port(loop, s);
-  ferry__transfer *before = owner(loop, s);
+  ferry__transfer *before = ferry__socket_user(loop, s);
   if (before)
     forget_opened(before->handle, s->fd);
   s->want = 0;
@@ -265,7 +265,7 @@ int ferry__on_close(void *data, curl_socket_t fd) {
   ferry__socket *s =
       fd < loop->sockets.capacity ? loop->sockets.by_fd[fd] : NULL;
   if (s) {
-    ferry__transfer *t = owner(loop, s);
+    ferry__transfer *t = ferry__socket_user(loop, s);
     if (t && !s->http2)
       ferry__keep_answer(t, fd);
     if (t)
@@ -302,7 +302,7 @@ static bool is_left(const ferry__socket *s, const ferry__transfer *t) {
 
 static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
   int bits = 0, running;
-  ferry__transfer *t = owner(loop, s);
+  ferry__transfer *t = ferry__socket_user(loop, s);
   if (!s->want && t && t->receiving == FERRY__RECEIVE_COMPLETE &&
       t->source == FERRY__SOURCE_PAUSED && !s->http2 &&
       t->state == FERRY__RUNNING) {
@@ -346,8 +346,8 @@ static void on_event(ferry_loop *loop, ferry__socket *s, unsigned events) {
                                both ? CURL_CSELECT_IN : bits, &running));
   /* The readable bytes may be all that will come, so they are read first.
    * libcurl then says whether they were the end, before it meets a reset. */
-  if (both && !shard->broken && owner(loop, s) == t && s->local_port &&
-      (s->want & CURL_POLL_OUT) &&
+  if (both && !shard->broken && ferry__socket_user(loop, s) == t &&
+      s->local_port && (s->want & CURL_POLL_OUT) &&
       !ferry__answer_waits(t, s->fd, events & (EPOLLERR | EPOLLHUP)))
     ferry__shard_check(shard,
                       curl_multi_socket_action(shard->multi, s->fd,
