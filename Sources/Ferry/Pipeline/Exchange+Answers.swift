@@ -19,7 +19,6 @@ extension Exchange {
                 if isTargetServing, Self.endsTarget(result.status) {
                     // Its URL was valid for a limited time: the first server gives another one.
                     isTargetServing = false
-                    if result.status == 401 { refuseCredential() }
                     leave(result)
                     return .again
                 }
@@ -152,7 +151,7 @@ extension Exchange {
             leg = asked.following(next, without: next.dropsSecrets ? added : [])
             if isFirst { firstCredentials = credentials }
             if next.dropsSecrets { (credentials, token) = ([], nil) }
-            grantAgain(for: next.url)
+            grantAgain(for: next.url, isBack: next.dropsSecrets && HostKey(url: next.url) == HostKey(url: call.url))
             return .goOn
         }
     }

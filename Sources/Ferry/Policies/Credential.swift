@@ -325,9 +325,10 @@ extension Exchange {
         return credentials.first { $0.origin == nil || $0.origin == origin }
     }
 
-    /// The provider is not asked again for the target of a redirect that it was asked for before the run began again.
-    mutating func grantAgain(for url: String) {
-        if granted.isEmpty || credential(for: url) != nil { return }
+    /// The provider is not asked again for the target of a redirect that it was asked for before the run began again,
+    /// unless another server has sent the run back.
+    mutating func grantAgain(for url: String, isBack: Bool) {
+        if granted.isEmpty || isBack || credential(for: url) != nil { return }
         let origin = Self.origin(of: url)
         credentials += granted.filter { $0.origin == origin }
     }
