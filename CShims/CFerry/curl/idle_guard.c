@@ -62,6 +62,19 @@ static void take_new_connection(ferry__handle *handle) {
   curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
+/* With HTTP/2, libcurl 7.88.1 takes a connection of HTTP/1.1 for free as soon
+ * as it knows one of HTTP/2 to the same host. A transfer whose response is
+ * complete has left it, although its end is still to be collected. */
+static bool is_busy(ferry_loop *loop, const ferry__socket *s,
+                    const ferry__transfer *t) {
+  if (!s || s->http2 || loop->options.http2 == FERRY_HTTP2_NEVER)
+    return false;
+  const ferry__transfer *user = ferry__socket_user(loop, s);
+  return user && user != t && user->state == FERRY__RUNNING &&
+         (user->receiving != FERRY__RECEIVE_COMPLETE ||
+          user->phase == FERRY_PHASE_SEND);
+}
+
 /* Whether a kept connection is suitable for this transfer. */
 static bool may_use(const ferry__transfer *t, const ferry__socket *s,
                     const char *peer) {
@@ -184,11 +197,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     handle->reached = 1;
     return CURL_PREREQFUNC_OK;
   }
-  /* For libcurl 7.88.1 a connection of HTTP/1.1 is free as soon as it knows one
-   * of HTTP/2 to the same host. */
-  ferry__transfer *user = s && !s->http2 ? ferry__socket_user(loop, s) : NULL;
-  bool is_busy = user && user != t && user->state == FERRY__RUNNING;
-  if (is_busy || !may_use(t, s, peer)) {
+  if (is_busy(loop, s, t) || !may_use(t, s, peer)) {
     /* It belongs to another transfer, which may connect there, or has
      * authenticated there, or uses it at the moment. */
     handle->attempts--;
