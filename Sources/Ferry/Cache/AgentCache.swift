@@ -128,8 +128,8 @@ public struct AgentCache: Sendable {
     @discardableResult
     public func remove<R: Request>(_ request: R) async -> Bool {
         guard let cache = core.cache else { return false }
-        var (keys, isDone) = await keys(of: request, in: cache)
-        if keys.isEmpty { isDone = false }
+        let (keys, areComplete) = await keys(of: request, in: cache)
+        var isDone = areComplete
         for key in keys {
             let isRemoved = await withCheckedContinuation { continuation in
                 cache.remove(key) { continuation.resume(returning: $0) }

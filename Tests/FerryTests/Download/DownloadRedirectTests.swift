@@ -166,6 +166,16 @@ import Testing
         }
     }
 
+    private static let challenge = LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
+
+    /// The server challenges once, and the response that follows breaks off, whatever the credential is.
+    private static func challengeAndBreakOff(_ server: LoopbackServer) {
+        let refusal = "HTTP/1.1 401 X\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
+        // libcurl asks once more for the schemes before it sends a credential.
+        server.script(path: "/g", uses: 2, [.send(refusal), .serve])
+        server.script(path: "/g", uses: 1, [.send(head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
+    }
+
     private struct Known: CredentialProvider {
         let asked: Tally
         func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
@@ -183,19 +193,14 @@ import Testing
             $0.retryPolicy = .quick
             $0.credentialProvider = Known(asked: asked)
         } _: { server, agent in
-            let challenge = LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
             server.handle("GET", "/f") { request in
-                if request.headers["Authorization"] == nil { return challenge }
+                if request.headers["Authorization"] == nil { return Self.challenge }
                 return LoopbackResponse(status: 302, headers: ["Location": store.baseURL + "/g"])
             }
             store.handle("GET", "/g") { request in
-                request.headers["Authorization"] == nil ? challenge : Self.part(request)
+                request.headers["Authorization"] == nil ? Self.challenge : Self.part(request)
             }
-            let refusal = "HTTP/1.1 401 X\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
-            // libcurl asks once more for the schemes before it sends a credential.
-            store.script(path: "/g", uses: 2, [.send(refusal), .serve])
-            store.script(
-                path: "/g", uses: 1, [.send(Self.head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
+            Self.challengeAndBreakOff(store)
             _ = try await agent.download(Get("/f"), to: .file(folder.file("f")))
             expectWhole(folder)
             let field = "Basic dTpw"
@@ -217,19 +222,15 @@ import Testing
             // What the first URL needs is not replaced.
             $0.adapters = [Adapt { request, _ in request.headers["Authorization"] = "Bearer t" }]
         } _: { server, agent in
-            let challenge = LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
             let target = isElsewhere ? store : server
             server.handle("GET", "/f") { request in
-                if request.headers["Authorization"] != "Bearer t" { return challenge }
+                if request.headers["Authorization"] != "Bearer t" { return Self.challenge }
                 return LoopbackResponse(status: 302, headers: ["Location": target.baseURL + "/g"])
             }
             target.handle("GET", "/g") { request in
-                request.headers["Authorization"] == "Basic dTpw" ? Self.part(request) : challenge
+                request.headers["Authorization"] == "Basic dTpw" ? Self.part(request) : Self.challenge
             }
-            let refusal = "HTTP/1.1 401 X\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
-            target.script(path: "/g", uses: 2, [.send(refusal), .serve])
-            target.script(
-                path: "/g", uses: 1, [.send(Self.head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
+            Self.challengeAndBreakOff(target)
             target.script(path: "/g", uses: 1, [.send("HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n"), .serve])
             _ = try await agent.download(Get("/f"), to: .file(folder.file("f")))
             expectWhole(folder)
@@ -253,24 +254,12 @@ import Testing
             $0.retryPolicy = .quick
             $0.credentialProvider = Rotating(asked: asked)
         } _: { server, agent in
-            let challenge = LoopbackResponse(status: 401, headers: ["WWW-Authenticate": "Basic realm=\"r\""])
             server.handle("GET", "/f") { _ in
                 LoopbackResponse(status: 302, headers: ["Location": store.baseURL + "/g"])
             }
-            // It accepts a password for one response, which breaks off, and then only the next one.
-            let served = Tally()
-            store.handle("GET", "/g") { request in
-                let password = served.value == 0 ? "1" : "2"
-                guard request.headers["Authorization"] == "Basic " + Data("u:\(password)".utf8).base64EncodedString()
-                else { return challenge }
-                served.add()
-                return Self.part(request)
-            }
-            let refusal = "HTTP/1.1 401 X\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
-            store.script(path: "/g", uses: 2, [.send(refusal), .serve])
-            store.script(
-                path: "/g", uses: 1, [.send(Self.head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
-            served.add()
+            let field = "Basic " + Data("u:2".utf8).base64EncodedString()
+            store.handle("GET", "/g") { $0.headers["Authorization"] == field ? Self.part($0) : Self.challenge }
+            Self.challengeAndBreakOff(store)
             if isFirst {
                 store.script(path: "/g", uses: 1, [.send("HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n"), .serve])
             }
