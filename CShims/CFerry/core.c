@@ -211,6 +211,7 @@ static bool copy_string(char **to, const char *from) {
 static int copy_options(ferry_loop *loop, const ferry_options *from) {
   ferry_options *o = &loop->options;
   *o = *from;
+  o->override_count = 0; /* of those that have been copied */
   ferry__jar_hold(o->jar);
   if (!o->max_transfers)
     o->max_transfers = 1024;
@@ -239,8 +240,8 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
     o->max_per_host = FERRY__STREAMS;
   loop->curl->shard_count =
       (o->max_transfers + loop->curl->per_shard - 1) / loop->curl->per_shard;
-  if (o->http2 && ferry__mixes_streams())
-    /* With and without a body, and a few for identities. */
+  if (o->http2 && ferry__offers_busy())
+    /* With and without multiplexing, and a few for identities. */
     loop->curl->shard_count = loop->curl->shard_count * 2 + 8;
   ferry__curl *curl = loop->curl;
   curl->shards = calloc(curl->shard_count, sizeof *curl->shards);

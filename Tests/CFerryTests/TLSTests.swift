@@ -1,3 +1,4 @@
+import CCoreParts
 import CFerry
 import FerryTesting
 import Testing
@@ -236,6 +237,50 @@ extension CoreTests {
                     let isTooOld = least == FERRY_TLS_1_3 && versions == 12...12
                     #expect(result.fault == (isTooOld ? .tls(FERRY_D_TLS_HANDSHAKE) : .ok))
                 }
+            }
+        }
+
+        /// The server asks for another handshake again and again, within the first (RFC 5246, 7.4.1.1). OpenSSL skips
+        /// this in one call, as long as more arrives. libcurl has no limit for it.
+        @Test(.enabled(if: testedEngine == FERRY_ENGINE_HTTP1)) func aHandshakeThatDoesNotEnd() async throws {
+            try await withCore(probes: false) { core, server in
+                let record = [0x16, 3, 3, 0x40, 0] + [UInt8](repeating: 0, count: 16_384)
+                server.script(connection: 1, [.repeatingBytes(record, times: 64), .serve])
+                let result = try await core.get("https://127.0.0.1:\(server.port)/hello")
+                #expect(result.fault == .tls(FERRY_D_TLS_HANDSHAKE), "\(result.fault)")
+                #expect(result.message == "too many key updates", "\(result.message ?? "")")
+            }
+        }
+
+        /// KeyUpdate (RFC 8446, 4.6.3) is a message without data: the loop must not spend its time with it.
+        @Test(arguments: [0, 30, 12_000]) func keyUpdatesInAResponse(count: Int) async throws {
+            let certificate = try ServerCertificate()
+            let flood = try #require(
+                parts_flood_begin(certificate.clientCertificateFile, certificate.clientKeyFile, UInt32(count)))
+            var options = CoreLoop.Options()
+            options.isInsecure = true
+            let core = try CoreLoop(options)
+            let result = try await core.get("https://127.0.0.1:\(parts_flood_port(flood))/")
+            await expectCleanStop(core)
+            let isWhole = parts_flood_end(flood)
+            if count < 1000 || testedEngine == FERRY_ENGINE_LIBCURL {
+                #expect(result.fault == .ok && result.text == "hello", "\(result.fault)")
+            } else {
+                #expect(result.fault == CoreFault(FERRY_E_CONNECTION_RESET), "\(result.fault)")
+                #expect(result.message == "too many key updates" && !isWhole, "\(result.message ?? "")")
+            }
+        }
+
+        /// close_notify in the last packet of a response is the server's right (RFC 8446, 6.1).
+        @Test func anEndTogetherWithTheResponseIsNotPoison() async throws {
+            try await withSecureCore(probes: false) { core, server in
+                server.script(path: "/close", [.expectHead, .send(answer("bye", "Connection: close")), .close])
+                for _ in 0..<20 {
+                    let result = try await core.get(server.baseURL + "/close")
+                    #expect(result.fault == .ok && result.text == "bye")
+                }
+                await core.untilStatistics { $0.sockets == 0 }
+                #expect(core.statistics.guarded == 0)
             }
         }
 

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -96,6 +97,10 @@ static atomic_int sendfile_errno;
 
 void sendfile_fails(int os_errno) { atomic_store(&sendfile_errno, os_errno); }
 
+static atomic_int socket_errno;
+
+void socket_fails_once(int os_errno) { atomic_store(&socket_errno, os_errno); }
+
 bool syncs_have_failed(void) {
   pthread_mutex_lock(&state.lock);
   bool failed = !*state.loses;
@@ -161,6 +166,16 @@ ssize_t sendfile(int socket, int file, off_t *offset, size_t count) {
   int failure = atomic_load(&sendfile_errno);
   if (!failure)
     return syscall(SYS_sendfile, socket, file, offset, count);
+  errno = failure;
+  return -1;
+}
+
+int socket(int family, int kind, int protocol) {
+  int failure = family == AF_INET && (kind & SOCK_STREAM)
+                    ? atomic_exchange(&socket_errno, 0)
+                    : 0;
+  if (!failure)
+    return (int)syscall(SYS_socket, family, kind, protocol);
   errno = failure;
   return -1;
 }

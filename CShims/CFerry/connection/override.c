@@ -48,7 +48,6 @@ bool ferry__overrides_are_valid(const ferry_options *o) {
 }
 
 bool ferry__overrides_copy(ferry_loop *loop, const ferry_options *from) {
-  loop->options.override_count = 0;
   if (!from->override_count)
     return true;
   loop->overrides = calloc(from->override_count, sizeof *loop->overrides);

@@ -31,6 +31,10 @@ bool ferry__uses_freed_fields(void) { return libcurl() < 0x080101; }
  * stream overtake its rest, or replace it. Rewritten in 8.1.0. */
 bool ferry__mixes_streams(void) { return libcurl() < 0x080100; }
 
+/* It looks at a connection's requests only if none to the host can be shared;
+ * rewritten in 8.5.0. */
+bool ferry__offers_busy(void) { return libcurl() < 0x080500; }
+
 /* ---- Sockets ------------------------------------------------------------- */
 
 ferry__transfer *ferry__transfer_of(CURL *easy) {
@@ -127,6 +131,8 @@ int ferry__on_line(CURL *easy, curl_infotype type, char *line, size_t size,
   else if (strstr(text, "GOAWAY") &&
            number_behind(text, "last_stream=", &number))
     going_away(handle, number);
+  else if (begins(text, "Connection #") && strstr(text, " left intact"))
+    handle->left = 1;
   else if (begins(text, "REFUSED_STREAM") ||
            begins(text, "Downgrades to") || /* HTTP_1_1_REQUIRED */
            (begins(text, "HTTP/2 stream ") && strstr(text, " refused by ")))

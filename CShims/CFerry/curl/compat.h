@@ -13,6 +13,9 @@ bool ferry__begins_http2_anew(void);
 /* Over HTTP/2 the end of a request's body can mix up the bytes of responses
  * that share its connection (compat.c). */
 bool ferry__mixes_streams(void);
+/* Once it knows a connection of HTTP/2 to a host, it takes those of HTTP/1.1 to
+ * the same host for free while others use them. */
+bool ferry__offers_busy(void);
 
 /* A first field line that begins with a blank is appended to the last field of
  * the handle's previous response, which is freed (curl/curl#11101). */

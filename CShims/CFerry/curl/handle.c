@@ -65,7 +65,7 @@ static bool set_constants(ferry__handle *handle) {
   /* Otherwise removing a handle would wait for a lookup of libcurl's. */
   SET(CURLOPT_QUICK_EXIT, 1L);
   SET(CURLOPT_DNS_CACHE_TIMEOUT, -1L); /* name.c decides */
-  SET(CURLOPT_MAXAGE_CONN, (long)(loop->options.idle_ms + 999) / 1000);
+  SET(CURLOPT_MAXAGE_CONN, ((long)loop->options.idle_ms + 999) / 1000);
   if (loop->options.lifetime_ms)
     SET(CURLOPT_MAXLIFETIME_CONN,
         (long)(ferry__lifetime(loop, ++loop->curl->leases) + 999) / 1000);
@@ -298,7 +298,7 @@ bool ferry__handle_prepare(ferry__handle *handle, ferry__transfer *t) {
   handle->opened_count = 0;
   handle->tunnelling = handle->tunnelled = 0;
   handle->tunnel_steps = 0;
-  handle->reached = 0;
+  handle->reached = handle->left = 0;
   handle->words[0] = 0;
   ferry__http2_prepare(handle, t);
   t->head = &handle->head;

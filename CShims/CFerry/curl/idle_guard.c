@@ -21,6 +21,14 @@ static bool tls_pending(CURL *easy) {
   return tls && SSL_has_pending(tls);
 }
 
+/* Messages without data are handled one by one, with other sockets between them
+ * (http1/tls.c). libcurl has no read-ahead, so it misses no event. */
+static void bound_reads(CURL *easy) {
+  SSL *tls = ferry__tls_of(easy);
+  if (tls)
+    SSL_clear_mode(tls, SSL_MODE_AUTO_RETRY);
+}
+
 static int transfer_index = -1;
 static pthread_once_t index_once = PTHREAD_ONCE_INIT;
 static void make_index(void) {
@@ -62,17 +70,29 @@ static void take_new_connection(ferry__handle *handle) {
   curl_easy_setopt(handle->easy, CURLOPT_FRESH_CONNECT, 1L);
 }
 
-/* With HTTP/2, libcurl 7.88.1 takes a connection of HTTP/1.1 for free as soon
- * as it knows one of HTTP/2 to the same host. A transfer whose response is
- * complete has left it, although its end is still to be collected. */
+/* Whether another transfer uses the connection, of HTTP/1.1
+ * (ferry__offers_busy). One that libcurl is done with has left it, although its
+ * end is still to be collected. */
 static bool is_busy(ferry_loop *loop, const ferry__socket *s,
                     const ferry__transfer *t) {
   if (!s || s->http2 || loop->options.http2 == FERRY_HTTP2_NEVER)
     return false;
   const ferry__transfer *user = ferry__socket_user(loop, s);
   return user && user != t && user->state == FERRY__RUNNING &&
-         (user->receiving != FERRY__RECEIVE_COMPLETE ||
-          user->phase == FERRY_PHASE_SEND);
+         !user->handle->left;
+}
+
+/* The connection that libcurl offers is not suitable: the request is sent by
+ * another handle on a new one. With credentials for a challenge libcurl does
+ * not look for a new one, so the offer may come again. */
+static void leave_connection(ferry__transfer *t, bool answers) {
+  if (!answers)
+    t->handle->attempts--;
+  else if (t->pulled || !ferry__may_attempt(t)) {
+    ferry__refuse_attempt(t);
+    return;
+  }
+  t->curl.again = t->fresh = true;
 }
 
 /* Whether a kept connection is suitable for this transfer. */
@@ -152,6 +172,7 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     return CURL_PREREQFUNC_ABORT;
   }
   t->receiving = FERRY__RECEIVE_HEAD;
+  handle->left = 0;
   ferry__chunks_forget(t);
   t->phase = t->body_kind == FERRY_BODY_NONE ? FERRY_PHASE_WAIT_HEAD
                                              : FERRY_PHASE_SEND;
@@ -166,8 +187,10 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   /* Also for a connection that no request is sent on: over HTTP/2 libcurl keeps
    * it, and others need to know its protocol. */
   bool opened = handle->opened_count > 0;
-  if (opened)
+  if (opened) {
     ferry__remember_port(handle, peer, peer_port, port);
+    bound_reads(handle->easy);
+  }
   if (handle->attempts > 1 && !answers) {
     /* libcurl is about to send again by itself, on a new connection. */
     bool refused = t->curl.untouched || ferry__was_refused(handle);
@@ -197,11 +220,15 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
     handle->reached = 1;
     return CURL_PREREQFUNC_OK;
   }
-  if (is_busy(loop, s, t) || !may_use(t, s, peer)) {
+  if (is_busy(loop, s, t)) {
+    t->curl.alone = true; /* where no connection in use is offered */
+    leave_connection(t, answers);
+    return CURL_PREREQFUNC_ABORT;
+  }
+  if (!may_use(t, s, peer)) {
     /* It belongs to another transfer, which may connect there, or has
-     * authenticated there, or uses it at the moment. */
-    handle->attempts--;
-    t->curl.again = t->fresh = true;
+     * authenticated there. */
+    leave_connection(t, answers);
     return CURL_PREREQFUNC_ABORT;
   }
   /* A kept connection: bytes that are readable now are not a response to this

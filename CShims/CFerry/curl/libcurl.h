@@ -31,6 +31,8 @@ struct ferry__handle {
                          * processed */
   unsigned left_in : 1; /* the server goes away, but processes this stream */
   unsigned reached : 1; /* this attempt's request may have been sent */
+  unsigned left : 1;    /* libcurl has put its connection back; known only
+                         * with HTTP/2 */
   uint32_t tunnel_bytes, tunnel_steps;
   uint32_t stream;        /* HTTP/2; 0 = none yet */
   uint32_t stream_error;  /* the code it ended with (RFC 9113, 7) */
@@ -66,7 +68,8 @@ struct ferry__shard {
   uint64_t due; /* ms; 0 = none, 1 = in this turn */
   uint64_t idle_since; /* ms; when its last transfer left */
   uint64_t identity;   /* whose connections it has; 0 = anybody's. With
-                        * FERRY__ALONE, of requests with a body */
+                        * FERRY__ALONE, of those that must not share
+                        * them */
   unsigned running, index;
   unsigned unheard; /* connects that continue without a socket to wait for */
   struct curl_slist *leaving; /* names that libcurl has to forget, .. */
@@ -78,8 +81,8 @@ struct ferry__shard {
 };
 
 void ferry__shard_close(ferry__shard *shard);
-/* HTTP/2 with a libcurl that mixes up streams: the transfer must not share its
- * connection. */
+/* In a loop with HTTP/2: the transfer must not share its connection, because of
+ * this version of libcurl. */
 bool ferry__goes_alone(const ferry_loop *loop, const ferry__transfer *t);
 void ferry__shard_touch(ferry__shard *shard);
 /* Checks a return code of the multi handle. */

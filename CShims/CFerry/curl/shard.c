@@ -188,10 +188,14 @@ static void shard_turn(ferry__shard *shard) {
 
 bool ferry__goes_alone(const ferry_loop *loop, const ferry__transfer *t) {
   int http2 = loop->options.http2;
-  if (http2 == FERRY_HTTP2_NEVER || !ferry__mixes_streams())
+  if (http2 == FERRY_HTTP2_NEVER)
     return false;
-  if (t->body_kind == FERRY_BODY_NONE || (t->flags & FERRY_TRAILERS))
-    return false; /* trailers go over HTTP/1.1 */
+  if (t->curl.alone)
+    return true;
+  if (t->flags & FERRY_TRAILERS) /* over HTTP/1.1 */
+    return ferry__offers_busy();
+  if (t->body_kind == FERRY_BODY_NONE || !ferry__mixes_streams())
+    return false;
   if (t->host->secure)
     return true;
   return http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE && !t->host->local &&
@@ -217,9 +221,9 @@ static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
       worn = worn ? worn : shard;
     else if (!unused)
       unused = shard;
-    /* Otherwise, requests with and without a body need shards of both kinds,
-     * and those of one kind must not take the last one. */
-    if (unused && !identity && !ferry__mixes_streams())
+    /* Otherwise there are shards with and without multiplexing, and those of
+     * one kind must not take the last one. */
+    if (unused && !identity && !ferry__offers_busy())
       break;
   }
   if (unused)

@@ -40,10 +40,17 @@ ssize_t ferry__connection_read(ferry__connection *c, char *bytes,
   if (c->tls) {
     ERR_clear_error();
     errno = 0;
+    ferry__tls_begin_turn(c);
     int count = SSL_read(c->tls, bytes, size > INT32_MAX ? INT32_MAX
                                                          : (int)size);
-    if (count > 0)
+    if (count > 0) {
+      c->useful_at = BIO_number_read(SSL_get_rbio(c->tls));
       return count;
+    }
+    if (ferry__tls_is_flooded(c)) {
+      c->truncated = true;
+      return -EPROTO;
+    }
     /* A reply to a handshake message must be sent first. */
     if (SSL_want_write(c->tls))
       c->unread = true;

@@ -75,18 +75,29 @@ void ferry__exchange_fail(ferry__connection *c, ferry__fault fault) {
   ferry__transfer_left(loop, t, fault);
 }
 
-/* Bytes after the response belong to no request. */
-static bool has_excess(ferry__connection *c, bool excess) {
-  return excess || (c->tls && SSL_has_pending(c->tls));
+/* What follows a response. Bytes belong to no request; a TLS ticket is not the
+ * server's last word, and an end is. */
+enum after { NOTHING, BYTES, END };
+
+static enum after look_after(ferry__connection *c, bool excess) {
+  char byte;
+  if (excess)
+    return BYTES;
+  if (!c->tls || !SSL_has_pending(c->tls))
+    return NOTHING;
+  ssize_t n = ferry__connection_read(c, &byte, 1);
+  if (n > 0 || SSL_has_pending(c->tls))
+    return BYTES;
+  return n == -EAGAIN ? NOTHING : END;
 }
 
 /* The response is complete. */
 void ferry__exchange_answered(ferry__connection *c, bool excess) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
-  excess = has_excess(c, excess);
+  enum after after = look_after(c, excess);
   if (c->sending != FERRY__SEND_DONE && c->sending != FERRY__SEND_STOPPED &&
-      !excess && c->response.persistent) {
+      after == NOTHING && c->response.persistent) {
     /* Now the rest of the request is sent, unless the server closes. */
     t->receiving = FERRY__RECEIVE_COMPLETE;
     if (ferry__is_cut(t)) {
@@ -98,14 +109,15 @@ void ferry__exchange_answered(ferry__connection *c, bool excess) {
     ferry__tell_answered(loop, t);
     return;
   }
-  bool kept = c->response.persistent && !excess && !c->closing &&
-              !c->broken && c->sending == FERRY__SEND_DONE;
-  c->why = excess                    ? FERRY_CLOSED_POISONED
-           : c->closing              ? FERRY_CLOSED_REQUEST
-           : !c->response.persistent ? FERRY_CLOSED_SERVER
-           : kept                    ? FERRY_CLOSED_SHUTDOWN
-                                     : FERRY_CLOSED_ERROR;
-  if (excess)
+  bool ends = !c->response.persistent || after == END;
+  bool kept = !ends && after == NOTHING && !c->closing && !c->broken &&
+              c->sending == FERRY__SEND_DONE;
+  c->why = after == BYTES ? FERRY_CLOSED_POISONED
+           : c->closing   ? FERRY_CLOSED_REQUEST
+           : ends         ? FERRY_CLOSED_SERVER
+           : kept         ? FERRY_CLOSED_SHUTDOWN
+                          : FERRY_CLOSED_ERROR;
+  if (after == BYTES)
     ferry__count(&loop->counters.guarded, 1);
   detach(c);
   ferry__transfer_left(loop, t, none);

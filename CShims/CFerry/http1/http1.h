@@ -65,6 +65,8 @@ struct ferry__connection {
   uint64_t head_size; /* of the request's head */
   uint64_t sent;      /* bytes of head and body */
   uint64_t arrived;   /* TLS: bytes from the socket, when last looked at */
+  uint64_t turn_from; /* TLS: the same, when OpenSSL was last called .. */
+  uint64_t useful_at; /* .. and when it last returned bytes */
   /* Received bytes, held while the receiver is paused. */
   char *held;
   uint32_t held_length;
@@ -84,6 +86,12 @@ struct ferry__connection {
   bool charged; /* its transfer is counted for the backend */
   bool ahead;   /* opened before it was needed */
 };
+
+/* [tls.c] Before OpenSSL reads: limits the bytes that it takes in one call. */
+void ferry__tls_begin_turn(ferry__connection *connection);
+/* Whether it has read much too much without returning a byte. Then its queue
+ * of errors says so. */
+bool ferry__tls_is_flooded(const ferry__connection *connection);
 
 /* [connection.c] Read and write bytes. Return a count, 0 at the end of the
  * connection, or a negative errno (-EAGAIN: not now). */

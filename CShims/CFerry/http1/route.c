@@ -121,8 +121,9 @@ void ferry__route_remove(ferry__connection *c) {
 static bool has_only_tickets(ferry__connection *c) {
   char byte;
   ssize_t n = ferry__connection_read(c, &byte, 1);
-  if (n == -EAGAIN && !SSL_has_pending(c->tls))
-    return true;
+  if (n == -EAGAIN && !SSL_has_pending(c->tls)) /* and no more has arrived */
+    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           errno == EAGAIN;
   if (n <= 0 && n != -EAGAIN)
     c->why = FERRY_CLOSED_SERVER;
   return false;

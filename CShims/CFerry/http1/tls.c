@@ -59,6 +59,41 @@ static bool is_usable(const char *path) {
   return !path || ferry__is_file(path);
 }
 
+/* ---- Floods -------------------------------------------------------------- */
+
+/* Messages without data, such as KeyUpdate (RFC 8446, 4.6.3) and HelloRequest
+ * (RFC 5246, 7.4.1.1), are cheap for the server: 30,000 of them kept the loop
+ * in one call of SSL_read() for half a second. */
+enum {
+  TURN = 32768,   /* bytes that OpenSSL may take in one call, more or less */
+  FLOOD = 262144, /* more than any handshake, and than any record */
+};
+
+static long on_bio(BIO *bio, int operation, const char *data, size_t length,
+                   int number, long other, int result, size_t *processed) {
+  const ferry__connection *c = (const void *)BIO_get_callback_arg(bio);
+  (void)data, (void)length, (void)number, (void)other, (void)processed;
+  if (operation != BIO_CB_READ || BIO_number_read(bio) - c->turn_from < TURN)
+    return result;
+  BIO_clear_retry_flags(bio);
+  BIO_set_retry_read(bio);
+  return -1;
+}
+
+void ferry__tls_begin_turn(ferry__connection *c) {
+  c->turn_from = BIO_number_read(SSL_get_rbio(c->tls));
+}
+
+bool ferry__tls_is_flooded(const ferry__connection *c) {
+  if (BIO_number_read(SSL_get_rbio(c->tls)) - c->useful_at < FLOOD)
+    return false;
+  ERR_clear_error();
+  ERR_raise(ERR_LIB_SSL, SSL_R_TOO_MANY_KEY_UPDATES);
+  return true;
+}
+
+/* ---- The context, continued ---------------------------------------------- */
+
 static SSL_CTX *make_context(const ferry_loop *loop) {
   static const unsigned char alpn[] = "\x08http/1.1";
   if ((!loop->options.insecure && !is_usable(loop->ca_file)) ||
@@ -70,6 +105,9 @@ static SSL_CTX *make_context(const ferry_loop *loop) {
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS |
                                 SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  /* SSL_read() returns after a message without data, if nothing more is in its
+   * buffer. */
+  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   /* A server has no reason to renegotiate in the middle of a response, and
    * could do so without end. */
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
@@ -317,6 +355,8 @@ void ferry__tls_begin(ferry__connection *c) {
     return;
   }
   SSL_set_app_data(c->tls, c);
+  BIO_set_callback_arg(SSL_get_rbio(c->tls), (char *)c);
+  BIO_set_callback_ex(SSL_get_rbio(c->tls), on_bio);
   if (c->route->session)
     SSL_set_session(c->tls, c->route->session);
   ferry__tls_step(c);
@@ -325,8 +365,10 @@ void ferry__tls_begin(ferry__connection *c) {
 void ferry__tls_step(ferry__connection *c) {
   ERR_clear_error();
   errno = 0;
+  ferry__tls_begin_turn(c);
   int code = SSL_connect(c->tls);
   if (code == 1) {
+    c->useful_at = BIO_number_read(SSL_get_rbio(c->tls));
     if (c->loop->pinned_keys && !has_pinned_key(c)) {
       fail(c, FERRY_D_TLS_PIN_MISMATCH,
            "the server's public key is not a pinned key");
@@ -337,7 +379,8 @@ void ferry__tls_step(ferry__connection *c) {
     return;
   }
   int error = SSL_get_error(c->tls, code);
-  if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) {
+  if ((error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) ||
+      ferry__tls_is_flooded(c)) {
     handshake_failed(c);
   } else if (ferry__connection_watch(c, error == SSL_ERROR_WANT_READ,
                                      error == SSL_ERROR_WANT_WRITE)) {

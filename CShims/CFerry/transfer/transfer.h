@@ -95,6 +95,7 @@ typedef struct ferry__carried {
   bool untouched; /* the server has not processed its stream */
   bool reached;   /* the server may have processed an earlier attempt */
   bool again;     /* nothing was sent: the transfer must start again */
+  bool alone; /* a connection in use was offered: its own shares none */
   bool ended; /* the handle has read the end of a body with trailers */
 } ferry__carried;
 

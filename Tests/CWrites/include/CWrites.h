@@ -1,5 +1,5 @@
 /* A disk that hangs: the tests' own open(), openat(), close(), pwrite(),
- * pread(), fsync(), fdatasync(), unlinkat() and sendfile() replace the system's
+ * pread(), fsync(), fdatasync(), unlinkat(), sendfile() and socket() replace the system's
  * in the whole process.
  * Writes and syncs of parts of downloads (".ferry-part"), reads and closes of
  * files whose names end with ".held", and opens of both hang until they are
@@ -54,6 +54,9 @@ void syncs_fail_once(const char *path);
 
 /* From now on sendfile() fails with this number, until it is 0 again. */
 void sendfile_fails(int os_errno);
+
+/* The next TCP socket cannot be opened. */
+void socket_fails_once(int os_errno);
 
 /* Whether that sync has failed. */
 bool syncs_have_failed(void);

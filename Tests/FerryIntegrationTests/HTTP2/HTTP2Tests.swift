@@ -153,6 +153,47 @@ import Testing
         }
     }
 
+    /// libcurl before 8.5 takes a connection of HTTP/1.1 for free as soon as it knows one of HTTP/2 to the same host.
+    @Test("no request is sent into an upload over HTTP/1.1 that has its response already")
+    func uploadWithTrailers() async throws {
+        let nginx = try Nginx.shared
+        var configuration = try configuration()
+        configuration.keepsCookies = true  // so that libcurl sends the trailers
+        try await withAgent(configuration) { agent in
+            let (pieces, writer) = AsyncStream.makeStream(of: [UInt8].self)
+            let body = RequestBody.stream(once: pieces).withTrailers(["X-End"]) { ["X-End": "1"] }
+            async let upload = agent.send(HTTPRequest(.put, nginx.url("/early", .http2), body: body))
+            writer.yield([1, 2])
+            // It has arrived, and so has its response.
+            _ = try await eventually("the upload") {
+                try await agent.send(HTTPRequest.to(nginx.url("/status"))).text.contains("Writing: 2") ? true : nil
+            }
+            // The first one opens a connection of HTTP/2.
+            let first = try await agent.send(HTTPRequest.to(nginx.url("/early", .http2)))
+            var connections: Set<String> = []
+            for _ in 0..<20 {
+                let reply = try await agent.send(HTTPRequest.to(nginx.url("/early", .http2)))
+                #expect(reply.httpVersion == .http2)
+                connections.insert(reply.text)
+            }
+            #expect(connections == [first.text])
+            writer.yield([3])
+            writer.finish()
+            let reply = try await upload
+            #expect(reply.httpVersion == .http11 && !connections.contains(reply.text))
+        }
+    }
+
+    @Test("with HTTP/2 permitted a server without it gets no more connections than there are requests at once")
+    func withoutHTTP2() async throws {
+        let nginx = try Nginx.shared
+        try await withAgent(configuration()) { agent in
+            try await all(2000) { _ = try await agent.send(HTTPRequest.to(nginx.url("/hello.txt", .tls))) }
+            let opened = agent.statistics.connectionsOpened
+            #expect(opened <= 64, "\(opened) connections")
+        }
+    }
+
     private static var mixesStreams: Bool {
         typealias Version = @convention(c) () -> UnsafePointer<CChar>
         guard let version = dlsym(nil, "curl_version").map({ unsafeBitCast($0, to: Version.self)() }) else {

@@ -70,6 +70,8 @@ extension Nginx {
         location /private/ { auth_basic "ferry"; auth_basic_user_file htpasswd; }
         location = /status { stub_status; }
         location = /no-content { return 204; }
+        # Responds before it has read the body of the request.
+        location = /early { return 200 "$connection"; }
         location = /busy { add_header Retry-After 1 always; return 503 "busy"; }
         location = /301 { return 301 /echo?from=301; }
         location = /302 { return 302 /echo?from=302; }

@@ -1,5 +1,7 @@
 import CAllocations
+import CWrites
 import FerryTesting
+import Glibc
 import Testing
 
 @testable import Ferry
@@ -38,6 +40,26 @@ import Testing
             #expect(figures.open == 1 && figures.opened == 1 && figures.reused == 4 && figures.pending == 0)
             #expect(figures.failed == 0 && figures.closed.isEmpty && figures.waitingTime > .zero)
             #expect(agent.statistics.origins.count == 1 && agent.statistics.forgottenOrigins.opened == 0)
+        }
+    }
+
+    @Test(
+        "if the process has no more file numbers, an idle connection gives up its own",
+        .enabled(if: writes_can_be_held()))
+    func eviction() async throws {
+        try await withAgent { agent, server in
+            let other = try LoopbackServer()
+            try await agent.send(Get("/hello"))
+            _ = await figures(of: server, in: agent) { $0.idle == 1 }
+            socket_fails_once(EMFILE)
+            #expect(try await agent.get(other.baseURL + "/hello").status == 200)
+            let figures = await figures(of: server, in: agent) { $0.open == 0 }
+            #expect(figures.closed == [.evicted: 1])
+        }
+        try await withAgent { agent, _ in
+            socket_fails_once(EMFILE)
+            let error = await #expect(throws: RequestError.self) { try await agent.send(Get("/hello")) }
+            #expect(error?.code == .connect(.failed))
         }
     }
 
