@@ -268,3 +268,13 @@ extension Unicode.Scalar {
         }.joined()
     }
 }
+
+extension Recorder {
+    /// What is said of exchanges that had no place in the recording; `nil` if all had one.
+    var shortage: String? {
+        let count = droppedExchanges
+        if count == 0 { return nil }
+        let limits = "\(maxEntries) exchanges and \(maxTotalBytes >> 20) MiB"
+        return "\(count) \(count == 1 ? "exchange was" : "exchanges were") not recorded: --har has room for \(limits)"
+    }
+}

@@ -143,7 +143,7 @@ extension DurationTable.Series {
             case .cancelled: "cancelled"
             }
         self.init(
-            method: run.method?.rawValue ?? "", authority: run.host, isSecure: run.isSecure,
+            method: OTLPMethod.known(run.method?.rawValue ?? ""), authority: run.host, isSecure: run.isSecure,
             status: outcome.status ?? 0, error: error)
     }
 

@@ -19,8 +19,8 @@ public struct OTLPConfiguration: Sendable {
     /// trace is sampled. The default is 1.
     public var sampledFraction = 1.0
 
-    /// Whether spans are exported. Every run then sends `traceparent`, unless `Request.propagatesTrace` is `false`. The
-    /// default is `true`.
+    /// Whether spans are exported. Every run then sends `traceparent`, unless `Request.propagatesTrace` is `false`;
+    /// otherwise only a run in a trace of another service does. The default is `true`.
     public var exportsTraces = true
 
     /// Whether the histogram `http.client.request.duration` is exported. The default is `true`.
@@ -59,8 +59,11 @@ public struct OTLPConfiguration: Sendable {
 
     /// Creates a configuration from OpenTelemetry's environment variables: `OTEL_SERVICE_NAME`,
     /// `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`,
-    /// `OTEL_EXPORTER_OTLP_TIMEOUT` (milliseconds), `OTEL_TRACES_SAMPLER_ARG`, `OTEL_BSP_SCHEDULE_DELAY` and
-    /// `OTEL_METRIC_EXPORT_INTERVAL` (milliseconds). If a variable is missing or invalid, the default applies.
+    /// `OTEL_EXPORTER_OTLP_TIMEOUT` (milliseconds), `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG`,
+    /// `OTEL_BSP_SCHEDULE_DELAY` and `OTEL_METRIC_EXPORT_INTERVAL` (milliseconds). If a variable is missing or invalid,
+    /// the default applies. The samplers are `always_on`, `always_off` and `traceidratio`, also with the prefix
+    /// `parentbased_`, which makes no difference: a run in a trace of another service always follows that trace. The
+    /// argument counts for `traceidratio` only.
     public init(environment: [String: String]) {
         func milliseconds(_ name: String) -> Duration? {
             environment[name].flatMap(Int64.init).flatMap { $0 > 0 ? .milliseconds($0) : nil }
@@ -72,8 +75,12 @@ public struct OTLPConfiguration: Sendable {
         for (name, value) in Self.pairs(environment["OTEL_EXPORTER_OTLP_HEADERS"]).sorted(by: { $0.key < $1.key }) {
             headers.append(name, value)
         }
-        if let fraction = environment["OTEL_TRACES_SAMPLER_ARG"].flatMap(Double.init), (0...1).contains(fraction) {
-            sampledFraction = fraction
+        switch environment["OTEL_TRACES_SAMPLER"] {
+        case "always_off", "parentbased_always_off": sampledFraction = 0
+        case "traceidratio", "parentbased_traceidratio":
+            let fraction = environment["OTEL_TRACES_SAMPLER_ARG"].flatMap(Double.init)
+            if let fraction, (0...1).contains(fraction) { sampledFraction = fraction }
+        default: break
         }
         deadline = milliseconds("OTEL_EXPORTER_OTLP_TIMEOUT") ?? deadline
         spanInterval = milliseconds("OTEL_BSP_SCHEDULE_DELAY") ?? spanInterval

@@ -52,7 +52,8 @@ public final class OTLPExporter: RequestObserver, RunTracer {
     package func begin(_ name: () -> String, below parent: TraceContext?) -> RunSpan {
         let context = parent?.child() ?? TraceContext.begin(sampling: configuration.sampledFraction)
         return RunSpan(
-            context, below: parent?.spanID ?? 0, isRecorded: configuration.exportsTraces && context.isSampled)
+            context, below: parent?.spanID ?? 0, isRecorded: configuration.exportsTraces && context.isSampled,
+            isPropagated: configuration.exportsTraces)
     }
 
     package func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ totals: RunTotals) {

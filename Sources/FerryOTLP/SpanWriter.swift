@@ -43,7 +43,7 @@ struct SpanWriter: ~Copyable {
             span.context, span.context.spanID, below: span.parent, info.tag ?? info.method?.rawValue ?? "run",
             kind: #","kind":1"#, from: span.start, to: run.end)
         number(#"{"key":"ferry.run.id","value":{"intValue":""#, Int64(truncatingIfNeeded: info.id))
-        if let method = info.method { string(Self.method, method.rawValue) }
+        if let method = info.method { append(method: method.rawValue, Self.method) }
         string(Self.url, url)
         if let tag = info.tag { string(#",{"key":"ferry.run.tag","value":{"stringValue":"#, tag) }
         if run.isFromCache { text.append(#",{"key":"ferry.run.from_cache","value":{"boolValue":true}}"#) }
@@ -55,9 +55,10 @@ struct SpanWriter: ~Copyable {
     private mutating func append(_ attempt: RunSpan.Attempt, number index: Int, of run: RecordedRun, _ url: String) {
         let context = run.span.context
         begin(
-            context, attempt.id, below: context.spanID, attempt.method, kind: #","kind":3"#, from: attempt.start,
+            context, attempt.id, below: context.spanID, OTLPMethod.isKnown(attempt.method) ? attempt.method : "HTTP",
+            kind: #","kind":3"#, from: attempt.start,
             to: attempt.end == 0 ? max(run.end, attempt.start) : attempt.end)
-        string(#"{"key":"http.request.method","value":{"stringValue":"#, attempt.method)
+        append(method: attempt.method, #"{"key":"http.request.method","value":{"stringValue":"#)
         string(Self.url, url)
         if !attempt.begins(with: last.origin) {
             let server = attempt.server
@@ -83,6 +84,12 @@ struct SpanWriter: ~Copyable {
             ?? (attempt.status >= 400 ? String(attempt.status) : nil)
         if let failure { string(Self.error, failure) }
         end(isFailure: failure != nil, nil)
+    }
+
+    private mutating func append(method: String, _ attribute: StaticString) {
+        if OTLPMethod.isKnown(method) { return string(attribute, method) }
+        string(attribute, OTLPMethod.other)
+        string(#",{"key":"http.request.method_original","value":{"stringValue":"#, method)
     }
 
     // MARK: Parts

@@ -159,6 +159,7 @@ package enum RecordedBody {
         if recorded == body { return true }
         switch BodyFormat(type: type) {
         case .form:
+            if SecretBodies.matchesJSON(recorded, body) { return true }
             let (left, right) = (arguments(recorded), arguments(body))
             return left.count == right.count && zip(left, right).allSatisfy(matchesArgument)
         case .json: return SecretBodies.matchesJSON(recorded, body)

@@ -1,4 +1,5 @@
 import Ferry
+import FerryTesting
 import Testing
 
 @testable import FerryCommand
@@ -21,6 +22,25 @@ import Testing
         #expect(try plan("http://h/", "--form", "a=b").request.method == .post)
         #expect(try plan("http://h/", "--json-body", "[1]").request.method == .post)
         #expect(try plan("http://h/", "--json-body", "[1]", "-X", "PUT").request.method == .put)
+    }
+
+    @Test func eventsAreRetriedByTheStreamAlone() throws {
+        let plan = try plan("http://h/", "--events", "--retries", "2")
+        #expect(plan.configuration.retryPolicy.maxAttempts == 1 && plan.reconnection.maxFailures == 2)
+        #expect(try self.plan("http://h/", "--retries", "2").configuration.retryPolicy.maxAttempts == 3)
+    }
+
+    @Test func whatARecordingHasNoPlaceForIsSaid() async throws {
+        let (server, recorder) = (try LoopbackServer(), Recorder(maxEntries: 1))
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.recorder = recorder
+        let agent = NetworkAgent(configuration: configuration)
+        for shortage in [nil, "1 exchange was", "2 exchanges were"] {
+            _ = try await agent.get("/hello")
+            let expected = shortage.map { $0 + " not recorded: --har has room for 1 exchanges and 64 MiB" }
+            #expect(recorder.shortage == expected)
+        }
+        await agent.shutdown()
     }
 
     @Test func queryIsEncodedAndPutBeforeTheFragment() throws {

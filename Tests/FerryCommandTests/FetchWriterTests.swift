@@ -191,6 +191,13 @@ import Testing
             let end = try FerryProgram.run("fetch", "--events", "--json", server.baseURL + "/events")
             #expect(end.output.hasPrefix(#"{"data":"1\n2","event":"price","id":"7"}"# + "\n"), "\(end)")
         }
+        // Each connection sends the body again, so that it is held.
+        try await withEvents { server in
+            let script = #"echo body | "$0" fetch --events --max-redirects 0 -d @- "$1" 2>&1"#
+            let end = try ChildProcess(["/bin/sh", "-c", script, FerryProgram.path, server.baseURL + "/events"])
+                .finish()
+            #expect(end.code == 0 && server.requestCount == 2 && server.requests.last?.bodyLength == 5, "\(end)")
+        }
         try await withLoopbackServer { server in
             let end = try FerryProgram.run("fetch", "--events", server.baseURL + "/status/404")
             #expect(end.code == 5 && end.output == "ferry fetch: status 404 is not accepted (expected 200)\n", "\(end)")

@@ -335,7 +335,8 @@ struct OTLPExportTests {
             "OTEL_SERVICE_NAME": "shop", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
             "OTEL_RESOURCE_ATTRIBUTES": "service.name=other, team=a%2Cb,broken,=x",
             "OTEL_EXPORTER_OTLP_HEADERS": "api-key=k%3D1", "OTEL_EXPORTER_OTLP_TIMEOUT": "1500",
-            "OTEL_TRACES_SAMPLER_ARG": "0.25", "OTEL_BSP_SCHEDULE_DELAY": "-1",
+            "OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.25",
+            "OTEL_BSP_SCHEDULE_DELAY": "-1",
             "OTEL_METRIC_EXPORT_INTERVAL": "soon",
         ])
         #expect(configuration.serviceName == "shop" && configuration.endpoint == "http://collector:4318")
@@ -343,7 +344,16 @@ struct OTLPExportTests {
         #expect(configuration.headers["api-key"] == "k=1")
         #expect(configuration.deadline == .milliseconds(1500) && configuration.sampledFraction == 0.25)
         #expect(configuration.spanInterval == .seconds(5) && configuration.metricsInterval == .seconds(60))
-        let bare = OTLPConfiguration(environment: ["OTEL_TRACES_SAMPLER_ARG": "7"])
+        // The argument is that of a sampler (OpenTelemetry's specification of environment variables).
+        let samplers = [(nil, 1), ("traceidratio", 0.5), ("always_off", 0), ("always_on", 1), ("jaeger", 1)]
+        for (sampler, fraction) in samplers {
+            var environment = ["OTEL_TRACES_SAMPLER_ARG": "0.5"]
+            environment["OTEL_TRACES_SAMPLER"] = sampler
+            #expect(OTLPConfiguration(environment: environment).sampledFraction == fraction)
+        }
+        let bare = OTLPConfiguration(environment: [
+            "OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "7",
+        ])
         #expect(bare.serviceName == "unknown_service" && bare.sampledFraction == 1 && bare.headers.isEmpty)
     }
 

@@ -67,6 +67,54 @@ struct OTLPSpanTests {
         #expect(points.count == 1)
     }
 
+    /// A collector that gets no spans would show a trace whose beginning is missing.
+    @Test(arguments: [false, true]) func withoutExportOfTracesOnlyTheTraceAtHandIsSent(hasParent: Bool) async throws {
+        let (collector, service) = (try Collector(), try LoopbackServer())
+        let exporter = collector.exporter { $0.exportsTraces = false }
+        let parent = hasParent ? TraceContext() : nil
+        _ = try await TraceContext.$current.withValue(parent) {
+            try await observed(exporter).get(service.baseURL + "/hello")
+        }
+        await exporter.shutdown()
+        let spans = try collector.spans
+        let points = try collector.points
+        #expect(spans.isEmpty && points.count == 1)
+        let field = service.requests.last?.headers["traceparent"]
+        #expect((field != nil) == hasParent)
+        if let parent { #expect(field?.contains("\(parent.traceID)") == true) }
+    }
+
+    @Test func aTransferThatRunsShareBelongsToTheRunThatStartedIt() async throws {
+        let (collector, service) = (try Collector(), try LoopbackServer())
+        let exporter = collector.exporter()
+        var request = HTTPRequest(.get, service.baseURL + "/hello")
+        request.coalesces = true
+        _ = try await observed(exporter).send(request)
+        await exporter.shutdown()
+        let spans = try collector.spans
+        let run = try #require(spans.first?.trace)
+        #expect(service.requests.last?.headers["traceparent"]?.hasPrefix("00-\(run)-") == true)
+    }
+
+    /// Each would be a series of its own (OpenTelemetry's semantic conventions for HTTP).
+    @Test func aMethodThatIsNotKnownIsOther() async throws {
+        let (collector, service) = (try Collector(), try LoopbackServer())
+        let exporter = collector.exporter()
+        let agent = observed(exporter)
+        for method in ["FOO", "BAR"] {
+            var request = HTTPRequest(HTTPMethod(method), service.baseURL + "/hello")
+            request.statusValidation = .any
+            _ = try await agent.send(request)
+        }
+        await exporter.shutdown()
+        let spans = try collector.spans
+        #expect(spans.count == 4 && spans.allSatisfy { $0["http.request.method"] == "_OTHER" })
+        #expect(spans.map { $0["http.request.method_original"] } == ["FOO", "FOO", "BAR", "BAR"])
+        #expect(spans.map(\.name) == ["FOO", "HTTP", "BAR", "HTTP"])
+        let points = try collector.points
+        #expect(points.count == 1)
+    }
+
     @Test func aRequestMayKeepTheTraceToItself() async throws {
         let (collector, service) = (try Collector(), try LoopbackServer())
         let exporter = collector.exporter()

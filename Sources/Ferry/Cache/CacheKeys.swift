@@ -9,7 +9,8 @@ extension RequestBuilder {
             let joined = try join(custom.url)
             var key = CacheKeyMaterial(custom.method, joined.url, trust: trust)
             let reading = RequestReading(
-                joined: joined, headers: custom.headers, method: custom.method, body: custom.body, isPrebuilt: true)
+                of: request, joined: joined, headers: custom.headers, method: custom.method, body: custom.body,
+                isPrebuilt: true)
             var target = CacheTarget(url: joined.url, reading: reading)
             guard key.append(Arguments(), .automatic), key.append(custom.body) else { return target }
             append(
@@ -28,14 +29,16 @@ extension RequestBuilder {
         var own = request.headers
         let (authorization, body) = (request.authorization, request.body)
         let reading = RequestReading(
-            joined: joined, headers: own, method: method, arguments: arguments, encoding: encoding,
+            of: request, joined: joined, headers: own, method: method, arguments: arguments, encoding: encoding,
             authorization: authorization, body: body)
         var target = CacheTarget(url: url, reading: reading)
         var key = CacheKeyMaterial(method, joined.url, trust: trust)
         // They are usually `arguments`, read again: nobody knows to which of two users the response would belong.
         guard request.cacheArguments == named, key.append(named, encoding), key.append(body) else { return target }
         let common = joined.isForeign ? headers.publicFields : headers.fields
-        if !request.cacheHeaders.isEmpty, let value = accept(of: request, own, common) { own.append("Accept", value) }
+        if !request.cacheHeaders.isEmpty, let value = accept(reading.acceptedContentTypes, own, common) {
+            own.append("Accept", value)
+        }
         append(
             own, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: authorization,
             joined, common: common, to: &key)
@@ -65,20 +68,22 @@ extension RequestBuilder {
     }
 
     /// The value of a header field as this request sends it, without additions by others; `nil` if it has none.
-    func sentValue<R: Request>(of name: String, by request: R, after reading: RequestReading) -> String? {
-        if let value = ownValue(of: name, by: request, after: reading) { return value }
+    func sentValue(of name: String, after reading: RequestReading) -> String? {
+        if let value = ownValue(of: name, after: reading) { return value }
         if equalNames(name, "User-Agent") { return userAgent }
         guard equalNames(name, "Accept-Encoding") else { return nil }
-        let encodings = request.acceptedEncodings ?? acceptedEncodings
+        let encodings = reading.acceptedEncodings ?? acceptedEncodings
         return encodings.isEmpty ? nil : encodings.field
     }
 
-    private func ownValue<R: Request>(of name: String, by request: R, after reading: RequestReading) -> String? {
+    private func ownValue(of name: String, after reading: RequestReading) -> String? {
         if let own = reading.headers[name] { return own }
         if reading.isPrebuilt { return nil }
         if equalNames(name, "Authorization"), let value = reading.authorization?.value { return value }
         let common = reading.joined.isForeign ? headers.publicFields : headers.fields
-        if equalNames(name, "Accept"), let value = accept(of: request, reading.headers, common) { return value }
+        if equalNames(name, "Accept"), let value = accept(reading.acceptedContentTypes, reading.headers, common) {
+            return value
+        }
         return common[name]
     }
 }

@@ -233,7 +233,7 @@ extension RequestBuilder {
             secrets.append(HTTPCacheKey.Secret(name: "", value: "\(digest.user)\0\(digest.password)"))
         }
         let reading = RequestReading(
-            joined: joined, headers: own, method: method, arguments: arguments, encoding: encoding,
+            of: request, joined: joined, headers: own, method: method, arguments: arguments, encoding: encoding,
             authorization: authorization)
         return HTTPReading(url: url, secrets: secrets, reading: reading)
     }

@@ -129,10 +129,10 @@ extension Redaction {
     /// Part of names like `Proxy-Authorization`, `Set-Cookie`, `X-Api-Key` and `X-Auth-Token`.
     private static let parts = [
         "auth", "cookie", "token", "secret", "key", "passw", "passphrase", "session", "credential", "signature",
-        "proxy-", "assertion", "csrf", "xsrf", "bearer",
+        "proxy-", "assertion", "csrf", "xsrf", "bearer", "saml",
     ]
     /// Too short to look for them within other words.
-    private static let words: Set<String> = ["sid", "jwt", "otp", "pin", "pwd", "pass", "sig", "cert", "saml", "nonce"]
+    private static let words: Set<String> = ["sid", "jwt", "otp", "pin", "pwd", "pass", "sig", "cert", "nonce"]
 }
 
 /// Which header fields are secret.

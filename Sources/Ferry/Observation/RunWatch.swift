@@ -329,15 +329,17 @@ package struct RunSpan: Sendable {
     package let parent: UInt64
     /// Creates the span ids, if Ferry does not.
     package let numbering: (any SpanNumbering)?
-    /// `nil` if the span only tells servers that nothing is recorded. Most spans are like that, and need no object.
+    /// Whether servers receive it.
+    package let isPropagated: Bool
+    /// `nil` if the span only tells servers that nothing is recorded, like most.
     private let record: SpanRecord?
 
     /// Creates a span that is recorded, or that only tells servers that it is not.
     package init(
-        _ context: TraceContext, below parent: UInt64, isRecorded: Bool,
+        _ context: TraceContext, below parent: UInt64, isRecorded: Bool, isPropagated: Bool = true,
         numbering: (any SpanNumbering)? = nil
     ) {
-        self.numbering = numbering
+        (self.numbering, self.isPropagated) = (numbering, isPropagated)
         self.context = context
         self.parent = parent
         record = isRecorded ? SpanRecord() : nil

@@ -11,6 +11,8 @@ package enum SecretBodies {
         case .form where Self.has(tooMany: [UInt8(ascii: "&"), UInt8(ascii: ";")], Self.mostArguments, in: body): nil
         case .lines where Self.has(tooMany: Self.lineEnds, Self.mostLines, in: body): nil
         case .events where Self.has(tooMany: Self.lineEnds, Self.mostLines, in: body): nil
+        // A command sends JSON as a form if nobody says what it is.
+        case .form where opensJSON(body[...]): maskedJSON(body, declared)
         case .form: maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
         case .json: maskedJSON(body, declared)
         case .lines: maskedLines(body, declared)
@@ -38,7 +40,7 @@ package enum SecretBodies {
     /// common.
     private static let names: Set<String> = [
         "pwd", "pass", "idtoken", "assertion", "clientassertion", "codeverifier", "devicecode", "otp", "authorization",
-        "sessionid", "jsessionid", "phpsessid",
+        "sessionid", "jsessionid", "phpsessid", "samlrequest", "samlresponse", "samlart",
     ]
     /// `new_password`, `db_secret`, `refreshToken`, `SecretAccessKey` (but not `AccessKeyId`), `refreshJwt`
     private static let endings = [

@@ -245,13 +245,17 @@ extension BuiltRequest {
     /// have them. An adapter or the configuration may have set them: two `traceparent` fields count as none (W3C Trace
     /// Context, 3.2).
     mutating func beginSpan(of watch: RunWatch?, isSent: Bool = true) {
-        if let watch, let span = watch.span {
+        if let watch, let span = watch.span, span.isPropagated {
             let attempt = span.begin(transfer)
             let fields = span.numbering?.begin(transfer.method)
             guard isSent, watch.sendsTrace else { return }
             guard let fields else { return append(attempt) }
             let present = Headers(transfer.headers)
-            for (name, value) in fields where !present.contains(name) { transfer.headers.append(name, value) }
+            // A context that the request has set is a whole: it has a state, or none.
+            let hasOwn = present.contains("traceparent")
+            for (name, value) in fields where !present.contains(name) && !(hasOwn && name == "tracestate") {
+                transfer.headers.append(name, value)
+            }
         } else if isSent, let context = trace?.context {
             append(context.child())
         }

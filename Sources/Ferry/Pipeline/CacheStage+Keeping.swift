@@ -15,7 +15,7 @@ extension CacheStage {
         let varying = stored.attributes.varying
         if !varying.isEmpty {
             // Only the transport knows which cookies of the jar it sends.
-            let isSame = variance(of: varying, in: request) == stored.attributes.variance
+            let isSame = variance(of: varying) == stored.attributes.variance
             if !isSame || core.addsCookies(to: varying) { return .miss(.varyMismatch) }
         }
         if age <= plan.terms.time {
@@ -28,16 +28,16 @@ extension CacheStage {
     }
 
     /// The value of a header field as the transfer sends it, whatever the application has changed since.
-    private func sentValue<R: Request>(of name: String, by request: R) -> String? {
-        reading.flatMap { core.builder.sentValue(of: name, by: request, after: $0) }
+    private func sentValue(of name: String) -> String? {
+        reading.flatMap { core.builder.sentValue(of: name, after: $0) }
     }
 
     /// A digest of the values of these fields.
-    private func variance<R: Request>(of names: [String], in request: R) -> CacheDigest {
+    private func variance(of names: [String]) -> CacheDigest {
         var bytes: [UInt8] = []
         for name in names {
             bytes.appendCounted(name)
-            let value = sentValue(of: name, by: request)
+            let value = sentValue(of: name)
             bytes.append(value == nil ? 0 : 1)
             bytes.appendCounted(value ?? "")
         }
@@ -69,7 +69,7 @@ extension CacheStage {
         if response.url != plan.url { attributes.url = Redaction.url(response.url) }
         if !rules.varying.isEmpty {
             attributes.varying = rules.varying
-            attributes.variance = variance(of: rules.varying, in: request)
+            attributes.variance = variance(of: rules.varying)
         }
         let result = response.result
         let head = CacheRules.keptHead(result)
@@ -93,7 +93,7 @@ extension CacheStage {
         if status == 206 || status == 304 { return .partial }
         if response.framing == .untilClose { return .untilClose }
         if rules.forbidsStoring { return .noStore }
-        if let asked = sentValue(of: "Cache-Control", by: request), CacheRules.forbidsStoring(asked) { return .noStore }
+        if let asked = sentValue(of: "Cache-Control"), CacheRules.forbidsStoring(asked) { return .noStore }
         // Fields that an adapter has added are not known when the response is looked up.
         let added = response.origin?.added ?? []
         if rules.variesByAnything || rules.varying.contains(where: { name in added.contains { equalNames($0, name) } })

@@ -149,9 +149,12 @@ extension Exchange {
             leave(result)
             core.log?.redirected(call.info, to: next.url, status: result.status)
             leg = asked.following(next, without: next.dropsSecrets ? added : [])
-            if isFirst { firstCredentials = credentials }
-            if next.dropsSecrets { (credentials, token) = ([], nil) }
-            grantAgain(for: next.url, isBack: next.dropsSecrets && HostKey(url: next.url) == HostKey(url: call.url))
+            if isFirst { (firstCredentials, firstServer) = (credentials, HostKey(url: asked.url)) }
+            if next.dropsSecrets {
+                if !isFirst { keepGranted() }
+                (credentials, token) = ([], nil)
+            }
+            grantAgain(for: next.url, isBack: next.dropsSecrets && HostKey(url: next.url) == firstServer)
             return .goOn
         }
     }

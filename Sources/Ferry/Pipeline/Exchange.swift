@@ -21,8 +21,8 @@ struct Exchange {
     /// The credentials for challenges of servers, each for one origin: adapters may choose another for each attempt.
     var credentials: [Granted] = []
     var proxyCredential: Granted?
-    /// Those of the servers before the first redirect.
-    var firstCredentials: [Granted] = []
+    /// Those of the servers before the first redirect, and the server that has sent it.
+    var (firstCredentials, firstServer): ([Granted], HostKey?) = ([], nil)
     /// What targets were granted before the run began again.
     var granted: [Granted] = []
     /// The generation of the token in the request; `nil` without one.
@@ -159,7 +159,7 @@ struct Exchange {
             return .refused(error)
         }
         built.meter = call.meter
-        built.beginSpan(of: call.watch)
+        call.beginSpan(of: &built)
         built.inform(call.watch)
         built.transfer.reportsStart = call.reportsStart
         // A shared transfer has no deadline. For any other, the time before the transfer counts.
@@ -221,7 +221,7 @@ struct Exchange {
         if !redirects.isAtStart {
             guard carrier?.beginsAtOrigin ?? false, !hasSentUnsafe, !isTargetServing else { return }
             redirects.beginAgain()
-            granted = credentials + granted.filter { old in !credentials.contains { $0.origin == old.origin } }
+            keepGranted()
             (url, credentials, token) = (call.url, firstCredentials, nil)
         }
         leg = nil
@@ -284,8 +284,8 @@ struct Exchange {
 
     /// Starts a span. The trace is sent to the first server only.
     private func beginSpan(_ built: inout BuiltRequest) {
-        if built.trace == nil && call.watch?.span == nil { return }
-        built.beginSpan(of: call.watch, isSent: call.redirectPolicy.keepsTraceContext || isAtOrigin)
+        if built.trace == nil && call.watch?.span == nil && call.parent == nil { return }
+        call.beginSpan(of: &built, isSent: call.redirectPolicy.keepsTraceContext || isAtOrigin)
     }
 
     // MARK: The HTTP cache (RFC 9111)

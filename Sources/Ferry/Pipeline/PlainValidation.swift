@@ -41,7 +41,7 @@ final class PlainValidation: Sendable {
         guard let stored = cache.recallEntry(key)?.variants else { return nil }
         let index = stored.index(isHead: false) { names in
             if core.addsCookies(to: names) { return VaryRules.unknown }
-            return VaryRules.variance(of: names) { core.builder.sentValue(of: $0, by: request, after: reading) }
+            return VaryRules.variance(of: names) { core.builder.sentValue(of: $0, after: reading) }
         }
         guard let index else { return nil }
         let variant = stored.all[index]
@@ -52,7 +52,7 @@ final class PlainValidation: Sendable {
         let (now, isShared) = (cache.clock(), plan.terms.isShared)
         // What a server says to one user changes nothing for the others (RFC 9111, 3.5).
         if isShared && !variant.directives.permitsSharing {
-            let own = core.builder.sentValue(of: "Authorization", by: request, after: reading)
+            let own = core.builder.sentValue(of: "Authorization", after: reading)
             if own != nil || reading.joined.credentials != nil { return nil }
         }
         let facts = ReuseRules.Stored(
@@ -239,7 +239,7 @@ extension HTTPCacheStage {
         let index = stored.index(isHead: false) { names in
             if core.addsCookies(to: names) { return VaryRules.unknown }
             guard let reading = target.reading else { return VaryRules.unknown }
-            return VaryRules.variance(of: names) { core.builder.sentValue(of: $0, by: request, after: reading) }
+            return VaryRules.variance(of: names) { core.builder.sentValue(of: $0, after: reading) }
         }
         guard let index else { return nil }
         let variant = stored.all[index]

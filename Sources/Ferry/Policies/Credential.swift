@@ -333,11 +333,17 @@ extension Exchange {
         credentials += granted.filter { $0.origin == origin }
     }
 
-    /// The server of the current URL has refused the credential: the provider is asked once more.
+    /// What the current servers were granted is kept for when the run begins again.
+    mutating func keepGranted() {
+        granted = credentials + granted.filter { old in !credentials.contains { $0.origin == old.origin } }
+    }
+
+    /// The server of the current URL has refused the credential, or was not sent it: the provider is asked once more.
     mutating func refuseCredential() {
         let origin = Self.origin(of: url)
+        let wasSent = credential(for: url) != nil
         credentials.removeAll { $0.origin == origin }
-        firstCredentials.removeAll { $0.origin == origin }
+        if wasSent { firstCredentials.removeAll { $0.origin == origin } }
         granted.removeAll { $0.origin == origin }
     }
 

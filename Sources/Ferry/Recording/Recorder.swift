@@ -15,7 +15,7 @@ import Synchronization
 /// bodies (`password`, `client_secret`, `access_token`, …). Such a body is not recorded if it is invalid, cut off or
 /// still compressed, or has more than 10,000 arguments, 1,000 parts or 50,000 lines; an HTTP message
 /// (`application/http`) is never recorded. Other bodies are recorded as they are. The recording is kept in memory, up
-/// to ``maxEntries`` and ``maxTotalBytes``.
+/// to ``maxEntries`` and ``maxTotalBytes``; ``droppedExchanges`` counts what had no place.
 public final class Recorder: Sendable {
     /// The maximum number of exchanges; later ones are not recorded. The default is 10,000.
     public let maxEntries: Int
@@ -30,6 +30,7 @@ public final class Recorder: Sendable {
         var entries: [(number: UInt64, entry: HTTPArchive.Entry)] = []
         var number: UInt64 = 0
         var bytes = 0
+        var dropped = 0
         var sensitiveNames: [String]
     }
 
@@ -60,8 +61,11 @@ public final class Recorder: Sendable {
         HTTPArchive(entries: state.withLock { $0.entries }.sorted { $0.number < $1.number }.map(\.entry))
     }
 
+    /// The number of exchanges that were not recorded, because the recording was full. Any thread.
+    public var droppedExchanges: Int { state.withLock { $0.dropped } }
+
     /// Removes everything that was recorded.
-    public func removeAll() { state.withLock { ($0.entries, $0.bytes) = ([], 0) } }
+    public func removeAll() { state.withLock { ($0.entries, $0.bytes, $0.dropped) = ([], 0, 0) } }
 
     // MARK: Called by the transport
 
@@ -74,12 +78,19 @@ public final class Recorder: Sendable {
     }
 
     func end(_ exchange: borrowing RecordedExchange, _ result: TransferResult) {
-        if state.withLock({ $0.entries.count >= maxEntries }) { return }
+        let isFull = state.withLock { state in
+            if state.entries.count >= maxEntries { state.dropped += 1 }
+            return state.entries.count >= maxEntries
+        }
+        if isFull { return }
         var entry = exchange.entry(result, by: self)
         let (bytes, headBytes) = (entry.bodyBytes, entry.headBytes)
         state.withLock { state in
             let room = maxTotalBytes - state.bytes
-            guard state.entries.count < maxEntries, headBytes <= room else { return }
+            guard state.entries.count < maxEntries, headBytes <= room else {
+                state.dropped += 1
+                return
+            }
             if bytes > room - headBytes { entry.dropBodies() } else { state.bytes += bytes }
             state.bytes += headBytes
             state.entries.append((exchange.number, entry))

@@ -148,14 +148,17 @@ final class RequestReading: Sendable {
     let encoding: ArgumentEncoding
     let authorization: Authorization?
     let body: RequestBody?
+    let acceptedContentTypes: [String]?
+    let acceptedEncodings: [ContentEncoding]?
     /// Whether these are the members of ``Request/prebuiltRequest``.
     let isPrebuilt: Bool
 
-    init(
-        joined: JoinedURL, headers: Headers, method: HTTPMethod, arguments: Arguments = Arguments(),
+    init<R: Request>(
+        of request: R, joined: JoinedURL, headers: Headers, method: HTTPMethod, arguments: Arguments = Arguments(),
         encoding: ArgumentEncoding = .automatic, authorization: Authorization? = nil, body: RequestBody? = nil,
         isPrebuilt: Bool = false
     ) {
+        (acceptedContentTypes, acceptedEncodings) = (request.acceptedContentTypes, request.acceptedEncodings)
         (self.joined, self.headers, self.method, self.isPrebuilt) = (joined, headers, method, isPrebuilt)
         (self.arguments, self.encoding) = (arguments, encoding)
         (self.authorization, self.body) = (authorization, body)

@@ -86,17 +86,22 @@ final class RequestBuilder: Sendable {
         if let reading, reading.isPrebuilt {
             let custom = OutgoingRequest(
                 own: reading.method, url: reading.joined.url, headers: reading.headers, body: reading.body)
-            return try build(custom, at: reading.joined, as: request, opensBody: opensBody, defersFiles: defersFiles)
+            return try build(
+                custom, at: reading.joined, as: request, encodings: reading.acceptedEncodings, opensBody: opensBody,
+                defersFiles: defersFiles)
         }
         if reading == nil, let custom = request.prebuiltRequest {
             let joined = try join(custom.url)
-            return try build(custom, at: joined, as: request, opensBody: opensBody, defersFiles: defersFiles)
+            return try build(
+                custom, at: joined, as: request, encodings: request.acceptedEncodings, opensBody: opensBody,
+                defersFiles: defersFiles)
         }
         let method = if let reading { reading.method } else { request.method }
         let joined = if let reading { reading.joined } else { try servers.join(request.path, of: request) }
         var built = BuiltRequest(
             transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
-        try describe(request, method: method, in: &built)
+        let encodings = if let reading { reading.acceptedEncodings } else { request.acceptedEncodings }
+        try describe(request, method: method, encodings: encodings, in: &built)
         let body = if let reading { reading.body } else { request.body }
         let contentType = try fill(
             &built, body: body, arguments: reading?.arguments ?? request.arguments,
@@ -107,7 +112,8 @@ final class RequestBuilder: Sendable {
             own.append(Self.idempotencyKey, key.make())
         }
         if let names = body?.trailerNames, !names.isEmpty { own.announce(names) }
-        if let value = accept(of: request, own, joined.isForeign ? headers.publicFields : headers.fields) {
+        let types = if let reading { reading.acceptedContentTypes } else { request.acceptedContentTypes }
+        if let value = accept(types, own, joined.isForeign ? headers.publicFields : headers.fields) {
             own.append("Accept", value)
         }
         built.trace = trace(of: request, own)
@@ -135,11 +141,12 @@ final class RequestBuilder: Sendable {
     /// Builds a prebuilt request. The request's base URL, arguments, header fields and credentials, and the
     /// configuration's header fields, are not used.
     private func build<R: Request>(
-        _ complete: OutgoingRequest, at joined: JoinedURL, as request: R, opensBody: Bool, defersFiles: Bool
+        _ complete: OutgoingRequest, at joined: JoinedURL, as request: R, encodings: [ContentEncoding]?,
+        opensBody: Bool, defersFiles: Bool
     ) throws(RequestError) -> BuiltRequest {
         var built = BuiltRequest(
             transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
-        try describe(request, method: complete.method, in: &built)
+        try describe(request, method: complete.method, encodings: encodings, in: &built)
         built.trace = trace(of: request, complete.headers)
         built.ownsContentType = complete.headers.contains("Content-Type")
         try place(complete, credentials: joined.credentials, in: &built)
@@ -148,8 +155,8 @@ final class RequestBuilder: Sendable {
     }
 
     /// The `Accept` field for the accepted content types; `nil` if the field is already set or there are no such types.
-    func accept<R: Request>(of request: R, _ own: Headers, _ common: Headers) -> String? {
-        guard let types = request.acceptedContentTypes, !types.isEmpty, !own.contains("Accept"),
+    func accept(_ types: [String]?, _ own: Headers, _ common: Headers) -> String? {
+        guard let types, !types.isEmpty, !own.contains("Accept"),
             !common.contains("Accept")
         else { return nil }
         return types.joined(separator: ", ")
@@ -218,7 +225,7 @@ final class RequestBuilder: Sendable {
 
     /// Sets everything except header fields and body.
     private func describe<R: Request>(
-        _ request: R, method: HTTPMethod, in built: inout BuiltRequest
+        _ request: R, method: HTTPMethod, encodings: [ContentEncoding]?, in built: inout BuiltRequest
     ) throws(RequestError) {
         let url = built.transfer.url
         try check(method, url: url)
@@ -232,9 +239,7 @@ final class RequestBuilder: Sendable {
         built.transfer.isIdempotent = built.isIdempotent
         if let recorder, let own = request.redirectPolicy { recorder.declare(own.sensitiveHeaders) }
         built.transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
-        if let encodings = request.acceptedEncodings {
-            built.transfer.acceptedEncodings = TransferEncodings(encodings)
-        }
+        if let encodings { built.transfer.acceptedEncodings = TransferEncodings(encodings) }
         if let proxy = request.proxy ?? proxy { built.transfer.proxy = try proxy.route(for: url)?.transfer }
     }
 

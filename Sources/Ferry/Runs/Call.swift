@@ -33,6 +33,8 @@ struct Call: Sendable {
     var http: HTTPCachePlan?
     /// Whether its control must know when a transfer has left the queue.
     var reportsStart = false
+    /// The span that a part of a run belongs to.
+    private(set) var parent: TraceParent?
 
     init<R: Request>(
         _ request: R, _ snapshot: Result<RequestSnapshot, RequestError>?, at servers: Servers, url: String,
@@ -148,8 +150,17 @@ struct Call: Sendable {
     /// The record of a transfer that does a part of the run's work: observers do not see it.
     var ofPart: Call {
         var part = self
+        if let watch, let span = watch.span, watch.sendsTrace, span.isPropagated, span.numbering == nil {
+            part.parent = TraceParent(span.context)
+        }
         (part.watch, part.meter) = (nil, nil)
         return part
+    }
+
+    /// Starts a span for the next transfer.
+    func beginSpan(of built: inout BuiltRequest, isSent: Bool = true) {
+        if let parent { built.trace = parent }
+        built.beginSpan(of: watch, isSent: isSent)
     }
 }
 

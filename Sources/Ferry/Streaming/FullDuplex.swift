@@ -108,7 +108,7 @@ final class RunningExchange: Sendable {
 
     /// Must be called in the caller's task, because the run inherits its task-local values.
     func start<R: Request>(_ request: R, _ call: Call, by agent: NetworkAgent) {
-        let carrier = StreamCarrier(bound: request.maxBodyBytes, writing: writerBody)
+        let carrier = StreamCarrier(for: request, writing: writerBody, by: core)
         // An unstructured task does not inherit the cancellation. A cancelled caller must send nothing.
         let isCancelled = Task.isCancelled
         state.withLock { state in

@@ -24,10 +24,7 @@ extension NetworkAgent {
     }
 
     func stream<R: Request>(_ request: R, _ call: Call) async throws(RequestError) -> StreamedResponse {
-        let carrier = StreamCarrier(bound: request.maxBodyBytes) { [core] head in
-            (try? core.builder.checkHead(head, bodyLength: head.result.contentLength, of: request)) != nil
-        }
-        return try await stream(request, call, carrier)
+        return try await stream(request, call, StreamCarrier(for: request, by: core))
     }
 
     /// Not on the caller's actor.
@@ -162,6 +159,12 @@ final class StreamCarrier: BodyCarrier {
     private let accepts: @Sendable (Response) -> Bool
 
     /// Without a limit of the request itself there is none, because the body is not held in memory.
+    convenience init<R: Request>(for request: R, writing body: WriterBody? = nil, by core: AgentCore) {
+        self.init(bound: request.maxBodyBytes, writing: body) { [core] head in
+            (try? core.builder.checkHead(head, bodyLength: head.result.contentLength, of: request)) != nil
+        }
+    }
+
     init(bound: Int?, writing body: WriterBody? = nil, accepts: @escaping @Sendable (Response) -> Bool = { _ in true })
     {
         self.bound = bound

@@ -52,7 +52,9 @@ enum FetchCommand: Subcommand {
             break
         }
         await agent.shutdown(grace: .zero)
-        if let path = plan.archivePath, let archive = plan.configuration.recorder?.archive {
+        if let path = plan.archivePath, let recorder = plan.configuration.recorder {
+            let archive = recorder.archive
+            if let shortage = recorder.shortage { say("ferry fetch: \(shortage)\n") }
             do {
                 // Into the file: a new one in its place would replace a pipe, a device or a link.
                 try OutputFile.write(String(decoding: archive.json(), as: UTF8.self), to: path)
@@ -210,7 +212,7 @@ extension FetchCommand {
             CommandOption("repeat-delay", value: "S", "Pause between repetitions"),
             CommandOption("json", "Print one JSON object per line instead of the body"),
             CommandOption("verbose", "v", "Log to stderr; secrets are redacted"),
-            CommandOption("har", value: "FILE", "Write all exchanges to FILE in HAR 1.2; secrets are redacted"),
+            CommandOption("har", value: "FILE", "Write at most 10,000 exchanges to FILE in HAR 1.2, redacted"),
             CommandOption("to-curl", "Print the equivalent curl command instead of sending; secrets are redacted"),
             CommandOption("show-secrets", "With --to-curl: print secrets, too"),
         ])

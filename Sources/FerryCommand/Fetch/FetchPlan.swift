@@ -52,6 +52,8 @@ struct FetchPlan: Sendable {
                 throw UsageError("--events and --\(other) cannot be combined")
             }
             if let retries = try arguments.integer("retries", in: 0...10_000) { reconnection.maxFailures = retries }
+            // Otherwise each connection would have as many attempts of its own.
+            configuration.retryPolicy = .none
         }
         if let text = arguments.last("traceparent") {
             trace = text == "new" ? TraceContext() : TraceContext(traceparent: text)

@@ -112,7 +112,7 @@ enum FetchBody {
     /// (307, 308), and redirects are followed unless they are turned off.
     private static func isSentOnce(_ arguments: ParsedArguments) throws -> Bool {
         let follows = try arguments.integer("max-redirects", in: 0...Int.max) != 0
-        return !follows && !["repeat", "retries", "digest"].contains(where: arguments.has)
+        return !follows && !["repeat", "retries", "digest", "events"].contains(where: arguments.has)
     }
 
     /// One value is sent unchanged; several are separated by `&`.

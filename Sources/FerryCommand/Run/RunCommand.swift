@@ -18,7 +18,7 @@ enum RunCommand: Subcommand {
             ] + HTTPCacheOption.options + [
                 CommandOption("dry-run", "Print what would be done"),
                 CommandOption("html", value: "FILE", "Write an HTML page with the waterfall of the run"),
-                CommandOption("har", value: "FILE", "Write all exchanges to FILE in HAR 1.2; secrets are redacted"),
+                CommandOption("har", value: "FILE", "Write at most 10,000 exchanges to FILE in HAR 1.2, redacted"),
                 CommandOption("json", "Print one JSON object per plan instead of the table"),
             ])
     ]
@@ -134,6 +134,7 @@ struct PlanOutput: Sendable {
             tell { () throws(InputError) in try OutputFile.write(PlanPage(reports).html, to: pagePath) }
         }
         if let archivePath, let recorder {
+            if let shortage = recorder.shortage { Console.error("ferry run: \(shortage)\n") }
             tell { () throws(InputError) in
                 guard let data = try? recorder.archive.json() else {
                     throw InputError("cannot write \(archivePath): the exchanges cannot be encoded as JSON")

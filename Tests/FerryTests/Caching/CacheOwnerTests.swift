@@ -176,8 +176,10 @@ import Testing
     }
 
     /// Who switches users while a run waits: the response varies by what was sent, not by what the request says now.
-    @Test(arguments: [CachePolicy.timeToLive(.seconds(60), write: .synchronous), .http(write: .synchronous)])
-    func aResponseVariesByWhatWasSent(policy: CachePolicy) async throws {
+    @Test(
+        arguments: [CachePolicy.timeToLive(.seconds(60), write: .synchronous), .http(write: .synchronous)],
+        ["X-Tenant", "Accept"])
+    func aResponseVariesByWhatWasSent(policy: CachePolicy, field: String) async throws {
         final class Tenant: Sendable {
             let name = Mutex("a")
         }
@@ -186,18 +188,22 @@ import Testing
             let path = "/x"
             let tenant: Tenant
             let cachePolicy: CachePolicy
-            var headers: Headers { ["X-Tenant": tenant.name.withLock { $0 }] }
+            let field: String
+            private var name: String { tenant.name.withLock { $0 } }
+            var headers: Headers { field == "X-Tenant" ? [field: name] : Headers() }
+            var acceptedContentTypes: [String]? { field == "Accept" ? ["text/" + name, "text/any"] : nil }
         }
         let stub = StubTransport { request in
-            request.number == 1 ? .hold : .response(headers: ["Vary": "X-Tenant"], body: "of b")
+            if request.number == 1 { return .hold }
+            return .response(headers: ["Vary": field, "Content-Type": "text/any"], body: "of b")
         }
         let agent = bench.agent(stub)
-        let request = Owned(tenant: Tenant(), cachePolicy: policy)
+        let request = Owned(tenant: Tenant(), cachePolicy: policy, field: field)
         let first = Task { try await agent.send(request).value }
         await stub.waitForHeld(1)
         request.tenant.name.withLock { $0 = "b" }
-        stub.releaseAll(
-            with: .response(headers: ["Vary": "X-Tenant", "Cache-Control": "max-age=60"], body: "of a"))
+        let kept: Headers = ["Vary": field, "Cache-Control": "max-age=60", "Content-Type": "text/any"]
+        stub.releaseAll(with: .response(headers: kept, body: "of a"))
         #expect(try await first.value == "of a")
         request.tenant.name.withLock { $0 = "a" }
         let hit = try await agent.send(request)

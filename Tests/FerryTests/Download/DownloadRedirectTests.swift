@@ -269,6 +269,111 @@ import Testing
         }
     }
 
+    private static let refusal = "HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n"
+
+    @Test("the credential of a server between the first and the target is not asked for again")
+    func credentialBetween() async throws {
+        let folder = try Folder()
+        let (middle, store) = (try LoopbackServer(), try LoopbackServer())
+        let asked = Tally()
+        try await withFlow {
+            $0.retryPolicy = .quick
+            $0.credentialProvider = Known(asked: asked)
+        } _: { server, agent in
+            server.handle("GET", "/f") { _ in
+                LoopbackResponse(status: 302, headers: ["Location": middle.baseURL + "/m"])
+            }
+            middle.handle("GET", "/m") { request in
+                if request.headers["Authorization"] == nil { return Self.challenge }
+                return LoopbackResponse(status: 302, headers: ["Location": store.baseURL + "/g"])
+            }
+            store.handle("GET", "/g") { Self.part($0) }
+            store.script(
+                path: "/g", uses: 1, [.send(Self.head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
+            store.script(path: "/g", uses: 1, [.send(Self.refusal), .serve])
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")))
+            expectWhole(folder)
+            #expect(asked.value == 1 && server.requestCount == 2)
+            #expect(store.requests.allSatisfy { $0.headers["Authorization"] == nil })
+        }
+    }
+
+    @Test("the way back to the first server gets no credential, also if an adapter has chosen that server")
+    func wayBack() async throws {
+        let folder = try Folder()
+        let (first, other) = (try LoopbackServer(), try LoopbackServer())
+        let asked = Tally()
+        try await withFlow {
+            $0.retryPolicy = .quick
+            $0.credentialProvider = Known(asked: asked)
+            $0.adapters = [
+                Adapt { request, _ in if request.url.hasSuffix("/f") { request.url = first.baseURL + "/f" } }
+            ]
+        } _: { server, agent in
+            let redirects = Tally()
+            first.handle("GET", "/f") { request in
+                if request.headers["Authorization"] == nil { return Self.challenge }
+                redirects.add()
+                let target = redirects.value == 1 ? first.baseURL + "/t" : other.baseURL + "/b"
+                return LoopbackResponse(status: 302, headers: ["Location": target])
+            }
+            first.script(
+                path: "/t", uses: 1, [.send(Self.head()), .sendBytes(LoopbackServer.pattern(0..<1_000)), .close])
+            first.script(path: "/t", uses: 2, [.send(Self.refusal), .serve])
+            other.handle("GET", "/b") { _ in
+                LoopbackResponse(status: 302, headers: ["Location": first.baseURL + "/x"])
+            }
+            first.handle("GET", "/x") { $0.headers["Authorization"] == nil ? Self.challenge : Self.part($0) }
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")))
+            expectWhole(folder)
+            // The provider decides again.
+            #expect(asked.value == 2 && server.requestCount == 0)
+        }
+    }
+
+    @Test("a way back that asks for a credential does not make the first server's worthless")
+    func challengedWayBack() async throws {
+        let folder = try Folder()
+        let other = try LoopbackServer()
+        let asked = Tally()
+        try await withFlow {
+            $0.retryPolicy = .quick
+            $0.credentialProvider = Known(asked: asked)
+        } _: { server, agent in
+            server.handle("GET", "/f") { request in
+                if request.headers["Authorization"] == nil { return Self.challenge }
+                return LoopbackResponse(status: 302, headers: ["Location": other.baseURL + "/b"])
+            }
+            other.handle("GET", "/b") { _ in
+                LoopbackResponse(status: 302, headers: ["Location": server.baseURL + "/x"])
+            }
+            let parts = Tally()
+            server.handle("GET", "/x") { request in
+                if request.headers["Authorization"] == nil { return Self.challenge }
+                parts.add()
+                // Each URL is valid for one part.
+                return parts.value.isMultiple(of: 2) ? LoopbackResponse(status: 403) : Self.part(request)
+            }
+            let cut = "HTTP/1.1 401 X\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"
+            for start in [0, 1_000] {
+                server.script(path: "/x", uses: 2, [.send(cut), .serve])
+                server.script(
+                    path: "/x", uses: 1,
+                    [
+                        .send(Self.head(from: start)), .sendBytes(LoopbackServer.pattern(start..<start + 1_000)),
+                        .close,
+                    ])
+                server.script(path: "/x", uses: 1, [.send(cut), .serve])
+                server.script(path: "/x", uses: 1, [.send(Self.refusal), .serve])
+            }
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")))
+            expectWhole(folder)
+            // For the first server once, and for each way back.
+            #expect(asked.value == 4)
+            #expect(server.requests.filter { $0.path == "/f" && $0.headers["Authorization"] == nil }.count == 4)
+        }
+    }
+
     @Test("a request that may change something is not repeated because the target of its redirect fails")
     func unsafeMethod() async throws {
         let folder = try Folder()

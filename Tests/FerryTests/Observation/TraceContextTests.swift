@@ -6,6 +6,31 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct TraceContextTests {
     private static let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
+    /// As swift-distributed-tracing makes the spans.
+    private final class Numbered: RunTracer, SpanNumbering {
+        func begin(_ name: () -> String, below parent: TraceContext?) -> RunSpan {
+            RunSpan(TraceContext(), below: 0, isRecorded: false, numbering: self)
+        }
+        func begin(_ method: String) -> [(String, String)] {
+            let context = "00-" + String(repeating: "1", count: 32) + "-2222222222222222-01"
+            return [("traceparent", context), ("tracestate", "o=1")]
+        }
+        func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ totals: RunTotals) {}
+    }
+
+    @Test(arguments: [true, false]) func aTracersStateBelongsToItsOwnContext(hasOwn: Bool) async throws {
+        let server = try LoopbackServer()
+        var configuration = NetworkConfiguration(baseURL: server.baseURL)
+        configuration.observers = [Numbered()]
+        let agent = NetworkAgent(configuration: configuration)
+        var request = HTTPRequest(.get, "/hello")
+        if hasOwn { request.headers["traceparent"] = Self.parent }
+        try await agent.send(request)
+        let sent = try #require(server.requests.last?.headers)
+        #expect(sent["tracestate"] == (hasOwn ? nil : "o=1") && (sent["traceparent"] == Self.parent) == hasOwn)
+        await agent.shutdown()
+    }
+
     // MARK: The fields
 
     @Test func theFieldIsReadAndWritten() throws {

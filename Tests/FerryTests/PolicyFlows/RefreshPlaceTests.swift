@@ -136,6 +136,32 @@ import Testing
         }
     }
 
+    @Test("An exchange that was refused leaves its place to the refresh it waits for", arguments: [9, 600_000])
+    func aRefusedExchangeMakesRoom(length: Int) async throws {
+        try await withFlow(memoryBound: 8_000_000) {
+            $0.authenticator = Session(token: TokenServer.expired)
+            $0.limits.transfersPerHost = 1
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            // Before they have read anything.
+            server.script(
+                path: "/file", uses: 1,
+                [
+                    .expectHead, .send("HTTP/1.1 401 No\r\nContent-Length: \(length)\r\n\r\n"),
+                    .sendBytes([UInt8](repeating: 0x61, count: length)), .close,
+                ])
+            server.script(
+                path: "/file", [.expectHead, .send("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ncontent"), .close])
+            let text = try await agent.exchange(HTTPRequest(.post, "/file")) { response, body in
+                let head = try await response.head
+                #expect(head.status == 200)
+                try body.finish()
+                return try await response.body.collect(upTo: 10)
+            }
+            #expect(Array(text) == Array("content".utf8) && tokens.issued == 1)
+        }
+    }
+
     @Test("The error of a download shows a late body, if there was nothing to wait for")
     func aLateRefusalIsShown() async throws {
         let folder = try Folder()

@@ -39,6 +39,9 @@ import Testing
             "application/x-www-form-urlencoded",
             "u[plainPassword][first]=canary&u%5Bpassword%5D%5B0%5D=canary&otp[0]=canary&a[pages][0]=seen"
         ),
+        // What a command sends as a form if nobody says what it is.
+        ("application/x-www-form-urlencoded", #" {"access_token": "canary", "password": "canary==", "a": "seen"}"#),
+        ("application/x-www-form-urlencoded", "SAMLResponse=canary&RelayState=seen&SAMLRequest=canary&SAMLart=canary"),
         ("application/x-www-form-urlencoded", "j_password=canary&password_confirmation=canary&page=seen"),
         (
             form,

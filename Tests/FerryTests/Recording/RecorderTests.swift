@@ -290,9 +290,12 @@ import Testing
         let archive = try await recorded(recorder) { _, agent in
             for _ in 0..<5 { try await agent.send(Get("/hello")) }
         }
-        #expect(archive.entries.count == 3)
+        #expect(archive.entries.count == 3 && recorder.droppedExchanges == 2)
         recorder.removeAll()
-        #expect(recorder.archive.entries.isEmpty)
+        #expect(recorder.archive.entries.isEmpty && recorder.droppedExchanges == 0)
+        let small = Recorder(maxTotalBytes: 10)
+        let none = try await recorded(small) { _, agent in try await agent.send(Get("/hello")) }
+        #expect(none.entries.isEmpty && small.droppedExchanges == 1)
     }
 
     // MARK: Replaying
