@@ -75,7 +75,7 @@ public struct OTLPConfiguration: Sendable {
         for (name, value) in Self.pairs(environment["OTEL_EXPORTER_OTLP_HEADERS"]).sorted(by: { $0.key < $1.key }) {
             headers.append(name, value)
         }
-        switch environment["OTEL_TRACES_SAMPLER"] {
+        switch environment["OTEL_TRACES_SAMPLER"]?.lowercased() {
         case "always_off", "parentbased_always_off": sampledFraction = 0
         case "traceidratio", "parentbased_traceidratio":
             let fraction = environment["OTEL_TRACES_SAMPLER_ARG"].flatMap(Double.init)

@@ -345,7 +345,7 @@ struct OTLPExportTests {
         #expect(configuration.deadline == .milliseconds(1500) && configuration.sampledFraction == 0.25)
         #expect(configuration.spanInterval == .seconds(5) && configuration.metricsInterval == .seconds(60))
         // The argument is that of a sampler (OpenTelemetry's specification of environment variables).
-        let samplers = [(nil, 1), ("traceidratio", 0.5), ("always_off", 0), ("always_on", 1), ("jaeger", 1)]
+        let samplers = [(nil, 1), ("TraceIDRatio", 0.5), ("always_off", 0), ("always_on", 1), ("jaeger", 1)]
         for (sampler, fraction) in samplers {
             var environment = ["OTEL_TRACES_SAMPLER_ARG": "0.5"]
             environment["OTEL_TRACES_SAMPLER"] = sampler

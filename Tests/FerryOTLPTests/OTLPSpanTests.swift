@@ -92,8 +92,9 @@ struct OTLPSpanTests {
         _ = try await observed(exporter).send(request)
         await exporter.shutdown()
         let spans = try collector.spans
-        let run = try #require(spans.first?.trace)
-        #expect(service.requests.last?.headers["traceparent"]?.hasPrefix("00-\(run)-") == true)
+        let run = try #require(spans.first)
+        let expected = "00-\(run.trace ?? "")-\(run.id ?? "")-01"
+        #expect(service.requests.last?.headers["traceparent"] == expected && spans.count == 1)
     }
 
     /// Each would be a series of its own (OpenTelemetry's semantic conventions for HTTP).

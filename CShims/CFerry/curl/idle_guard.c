@@ -21,14 +21,6 @@ static bool tls_pending(CURL *easy) {
   return tls && SSL_has_pending(tls);
 }
 
-/* Messages without data are handled one by one, with other sockets between them
- * (http1/tls.c). libcurl has no read-ahead, so it misses no event. */
-static void bound_reads(CURL *easy) {
-  SSL *tls = ferry__tls_of(easy);
-  if (tls)
-    SSL_clear_mode(tls, SSL_MODE_AUTO_RETRY);
-}
-
 static int transfer_index = -1;
 static pthread_once_t index_once = PTHREAD_ONCE_INIT;
 static void make_index(void) {
@@ -187,10 +179,8 @@ int ferry__on_request(void *data, char *peer, char *local, int peer_port,
   /* Also for a connection that no request is sent on: over HTTP/2 libcurl keeps
    * it, and others need to know its protocol. */
   bool opened = handle->opened_count > 0;
-  if (opened) {
+  if (opened)
     ferry__remember_port(handle, peer, peer_port, port);
-    bound_reads(handle->easy);
-  }
   if (handle->attempts > 1 && !answers) {
     /* libcurl is about to send again by itself, on a new connection. */
     bool refused = t->curl.untouched || ferry__was_refused(handle);

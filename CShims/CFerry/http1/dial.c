@@ -234,12 +234,15 @@ static int choose(const ferry__dial *dial) {
   return first;
 }
 
-/* If there are no more numbers for files, an idle connection gives up its
- * own. */
-static int open_socket(ferry_loop *loop, int family) {
+/* If there are no more numbers for files, an idle connection gives up its own
+ * for a transfer that has no other chance. */
+static int open_socket(const ferry__connection *c, int family) {
+  ferry_loop *loop = c->loop;
+  bool needed = c->transfer && !c->dial->open;
   int kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   int fd = socket(family, kind, 0);
-  if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || !loop->http1->oldest)
+  if (fd >= 0 || (errno != EMFILE && errno != ENFILE) || !needed ||
+      !loop->http1->oldest)
     return fd;
   ferry__close(loop->http1->oldest, FERRY_CLOSED_EVICTED);
   return socket(family, kind, 0);
@@ -257,7 +260,7 @@ static bool try_one(ferry__connection *c, int i) {
   dial->begun[i] = ferry__now(c->loop);
   ferry__backend_tried(c->loop, dial->backend[i]);
   dial->family = to->any.sa_family;
-  int fd = open_socket(c->loop, dial->family);
+  int fd = open_socket(c, dial->family);
   ferry__socket *s = fd < 0 ? NULL
                             : ferry__socket_renew(c->loop, fd,
                                                   &ferry__connection_owner);

@@ -83,8 +83,8 @@ static enum after look_after(ferry__connection *c, bool excess) {
   char byte;
   if (excess)
     return BYTES;
-  if (!c->tls || !SSL_has_pending(c->tls))
-    return NOTHING;
+  if (!c->tls || c->fd < 0 || !SSL_has_pending(c->tls))
+    return NOTHING; /* without a socket its number may be another's */
   ssize_t n = ferry__connection_read(c, &byte, 1);
   if (n > 0 || SSL_has_pending(c->tls))
     return BYTES;

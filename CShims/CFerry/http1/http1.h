@@ -89,6 +89,9 @@ struct ferry__connection {
 
 /* [tls.c] Before OpenSSL reads: limits the bytes that it takes in one call. */
 void ferry__tls_begin_turn(ferry__connection *connection);
+/* After -EAGAIN: whether the socket has more, which raises no event if the
+ * connection is broken. OpenSSL has only stopped for others' sake. */
+bool ferry__tls_has_more(const ferry__connection *connection);
 /* Whether it has read much too much without returning a byte. Then its queue
  * of errors says so. */
 bool ferry__tls_is_flooded(const ferry__connection *connection);

@@ -25,9 +25,10 @@ void ferry__exchange_hold_all(ferry__connection *c) {
     uint32_t most = c->held_length + FERRY__LATE;
     c->held = held;
     while (c->held_length < most &&
-           (n = ferry__connection_read(c, held + c->held_length,
-                                       most - c->held_length)) > 0)
-      c->held_length += (uint32_t)n;
+           ((n = ferry__connection_read(c, held + c->held_length,
+                                        most - c->held_length)) > 0 ||
+            (n == -EAGAIN && ferry__tls_has_more(c))))
+      c->held_length += n > 0 ? (uint32_t)n : 0;
   }
   ferry__connection_drop_socket(c);
 }
@@ -205,6 +206,8 @@ void ferry__exchange_readable(ferry__connection *c) {
     if (n == -EAGAIN) {
       if (c->tls)
         note_part(c);
+      if (c->end_errno && ferry__tls_has_more(c))
+        continue; /* ends as a flood at the latest */
       if (c->unread)
         ferry__connection_watch(c, true, true);
       else if (c->end_errno) /* writing has failed: nothing more will come */

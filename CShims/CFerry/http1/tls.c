@@ -9,6 +9,7 @@
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 /* ---- The context --------------------------------------------------------- */
@@ -84,6 +85,11 @@ void ferry__tls_begin_turn(ferry__connection *c) {
   c->turn_from = BIO_number_read(SSL_get_rbio(c->tls));
 }
 
+bool ferry__tls_has_more(const ferry__connection *c) {
+  char byte;
+  return c->tls && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 bool ferry__tls_is_flooded(const ferry__connection *c) {
   if (BIO_number_read(SSL_get_rbio(c->tls)) - c->useful_at < FLOOD)
     return false;
@@ -105,9 +111,6 @@ static SSL_CTX *make_context(const ferry_loop *loop) {
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS |
                                 SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  /* SSL_read() returns after a message without data, if nothing more is in its
-   * buffer. */
-  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   /* A server has no reason to renegotiate in the middle of a response, and
    * could do so without end. */
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);

@@ -132,7 +132,7 @@ extension AgentCore {
         }
         let found = try builder.httpTarget(request, isShared: terms.isShared, at: servers)
         let isPlain =
-            request.method == .get && !alwaysNeedsExchange && (tokens == nil || !request.usesAuthenticator)
+            found.reading.method == .get && !alwaysNeedsExchange && (tokens == nil || !request.usesAuthenticator)
             && request.body == nil
         let words = max(CachingWords(found.reading.headers), builder.headers.cachingWords)
         var directives: (String?, String?)?

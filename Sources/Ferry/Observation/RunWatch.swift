@@ -340,8 +340,7 @@ package struct RunSpan: Sendable {
         numbering: (any SpanNumbering)? = nil
     ) {
         (self.numbering, self.isPropagated) = (numbering, isPropagated)
-        self.context = context
-        self.parent = parent
+        (self.context, self.parent) = (context, parent)
         record = isRecorded ? SpanRecord() : nil
     }
 

@@ -11,9 +11,7 @@ package enum SecretBodies {
         case .form where Self.has(tooMany: [UInt8(ascii: "&"), UInt8(ascii: ";")], Self.mostArguments, in: body): nil
         case .lines where Self.has(tooMany: Self.lineEnds, Self.mostLines, in: body): nil
         case .events where Self.has(tooMany: Self.lineEnds, Self.mostLines, in: body): nil
-        // A command sends JSON as a form if nobody says what it is.
-        case .form where opensJSON(body[...]): maskedJSON(body, declared)
-        case .form: maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
+        case .form: maskedForm(body, declared)
         case .json: maskedJSON(body, declared)
         case .lines: maskedLines(body, declared)
         case .events: maskedEvents(body, declared)
@@ -58,6 +56,19 @@ package enum SecretBodies {
     }
 
     // MARK: Forms
+
+    /// A command sends JSON as a form if nobody says what it is.
+    private static func maskedForm(_ body: [UInt8], _ declared: [String]) -> [UInt8]? {
+        let mark = body.starts(with: BodyFormat.byteOrderMark) ? BodyFormat.byteOrderMark : []
+        let text = body[mark.count...]
+        if opensJSON(text) {
+            guard let masked = maskedJSON(Array(text), declared) ?? maskedLines(Array(text), declared) else {
+                return nil
+            }
+            if masked[...] != text { return mark + masked }
+        }
+        return maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
+    }
 
     /// The text of a form or a query with its secret values masked, and its arguments. Some servers separate arguments
     /// by semicolons, too. For others a secret value may contain semicolons: it is masked up to the next `&`.

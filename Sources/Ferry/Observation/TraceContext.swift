@@ -261,7 +261,8 @@ extension BuiltRequest {
         }
     }
 
-    private mutating func append(_ span: TraceContext) {
+    /// Adds the fields of a span, unless there is a context already.
+    mutating func append(_ span: TraceContext) {
         if transfer.headers.contains("traceparent") { return }
         span.append(to: &transfer.headers)
         if !span.state.isEmpty, !transfer.headers.contains("tracestate") {

@@ -149,12 +149,13 @@ extension Exchange {
             leave(result)
             core.log?.redirected(call.info, to: next.url, status: result.status)
             leg = asked.following(next, without: next.dropsSecrets ? added : [])
-            if isFirst { (firstCredentials, firstServer) = (credentials, HostKey(url: asked.url)) }
+            if isFirst { (firstCredentials, way) = (credentials, Way()) }
             if next.dropsSecrets {
                 if !isFirst { keepGranted() }
                 (credentials, token) = ([], nil)
+                way.goOn(from: asked.url, to: next.url)
             }
-            grantAgain(for: next.url, isBack: next.dropsSecrets && HostKey(url: next.url) == firstServer)
+            grantAgain(for: next.url)
             return .goOn
         }
     }

@@ -21,8 +21,8 @@ struct Exchange {
     /// The credentials for challenges of servers, each for one origin: adapters may choose another for each attempt.
     var credentials: [Granted] = []
     var proxyCredential: Granted?
-    /// Those of the servers before the first redirect, and the server that has sent it.
-    var (firstCredentials, firstServer): ([Granted], HostKey?) = ([], nil)
+    /// Those of the servers before the first redirect, and the way since.
+    var (firstCredentials, way) = ([Granted](), Way())
     /// What targets were granted before the run began again.
     var granted: [Granted] = []
     /// The generation of the token in the request; `nil` without one.

@@ -325,10 +325,22 @@ extension Exchange {
         return credentials.first { $0.origin == nil || $0.origin == origin }
     }
 
+    /// The servers that a run was sent away from, since it began or began again.
+    struct Way: Sendable {
+        private var left: [HostKey?] = []
+        /// Another server has sent the run back to one of them.
+        private(set) var isBack = false
+
+        mutating func goOn(from url: String, to next: String) {
+            left.append(HostKey(url: url))
+            isBack = left.contains(HostKey(url: next))
+        }
+    }
+
     /// The provider is not asked again for the target of a redirect that it was asked for before the run began again,
     /// unless another server has sent the run back.
-    mutating func grantAgain(for url: String, isBack: Bool) {
-        if granted.isEmpty || isBack || credential(for: url) != nil { return }
+    mutating func grantAgain(for url: String) {
+        if granted.isEmpty || way.isBack || credential(for: url) != nil { return }
         let origin = Self.origin(of: url)
         credentials += granted.filter { $0.origin == origin }
     }

@@ -157,9 +157,9 @@ struct Call: Sendable {
         return part
     }
 
-    /// Starts a span for the next transfer.
+    /// Starts a span for the next transfer. A part of a run has no spans of its own that anybody would know.
     func beginSpan(of built: inout BuiltRequest, isSent: Bool = true) {
-        if let parent { built.trace = parent }
+        if let parent { return isSent ? built.append(parent.context) : () }
         built.beginSpan(of: watch, isSent: isSent)
     }
 }

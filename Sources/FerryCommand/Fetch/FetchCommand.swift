@@ -146,8 +146,8 @@ extension FetchCommand {
             CommandOption("status", value: "CODES", "Accept these status codes, like 200-299,404 (200-299)"),
             CommandOption("schema", value: "FILE", "Check the body against a JSON Schema; it is held in memory"),
             CommandOption(
-                "max-redirects", value: "N", "Maximum number of redirects; 0 streams -d @- (10)"),
-            CommandOption("retries", value: "N", "Maximum number of retries, made only when repeating is safe (0)"),
+                "max-redirects", value: "N", "Maximum number of redirects (10); 0 streams -d @-, without --events"),
+            CommandOption("retries", value: "N", "Maximum number of retries (0; with --events 10)"),
             CommandOption(
                 "max-body", value: "N", "Maximum body size (64 MiB with --json, --schema, a cache)"),
             CommandOption("timeout", "m", value: "S", "Time limit for each exchange, without its wait in the queue"),

@@ -41,6 +41,10 @@ import Testing
         ),
         // What a command sends as a form if nobody says what it is.
         ("application/x-www-form-urlencoded", #" {"access_token": "canary", "password": "canary==", "a": "seen"}"#),
+        ("application/x-www-form-urlencoded", "\u{FEFF}{\"password\":\"canary\",\"a\":\"seen\"}"),
+        ("application/x-www-form-urlencoded", "{\"a\":\"seen\"}\n{\"token\":\"canary\"}\n"),
+        ("application/x-www-form-urlencoded", "\"user=seen&password=canary\""),
+        ("application/x-www-form-urlencoded", #"{"next": "/l?a=seen&access_token=canary"}"#),
         ("application/x-www-form-urlencoded", "SAMLResponse=canary&RelayState=seen&SAMLRequest=canary&SAMLart=canary"),
         ("application/x-www-form-urlencoded", "j_password=canary&password_confirmation=canary&page=seen"),
         (
