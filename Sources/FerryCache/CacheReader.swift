@@ -138,6 +138,8 @@ final class CacheReaderPool: Sendable {
     private static let most = 64
     /// Only more lookups than this justify waking a second connection.
     private static let few = 8
+    /// Further lookups are answered at once: a disk that hangs must not collect them.
+    private static let mostWaiting = 10_000
     /// Or if the first has been busy for this long: the disk or another process may hold it up.
     private static let patience = DispatchTimeInterval.milliseconds(10)
 
@@ -157,7 +159,7 @@ final class CacheReaderPool: Sendable {
             case none
         }
         let action = state.withLock { state -> Action in
-            if state.isClosed { return .refuse }
+            if state.isClosed || state.waiting.count >= Self.mostWaiting { return .refuse }
             state.waiting.append(lookup)
             let isNeeded = state.idle.count == count || state.waiting.count > Self.few
             if isNeeded, let reader = state.idle.popLast() { return .wake(reader) }

@@ -25,6 +25,7 @@ final class CacheWriter: @unchecked Sendable {
         let find: SQLiteStatement
         let remove: SQLiteStatement
         let touch: SQLiteStatement
+        let oldest: SQLiteStatement
         let evict: SQLiteStatement
         let newest: SQLiteStatement
         let pages: SQLiteStatement
@@ -43,6 +44,7 @@ final class CacheWriter: @unchecked Sendable {
             find = try database.connection.prepare("SELECT used FROM entries WHERE key=?1")
             remove = try database.connection.prepare("DELETE FROM entries WHERE key=?1")
             touch = try database.connection.prepare("UPDATE OR REPLACE entries SET used=?2 WHERE key=?1")
+            oldest = try database.connection.prepare("SELECT length(record) FROM entries ORDER BY used LIMIT 256")
             evict = try database.connection.prepare(
                 "DELETE FROM entries WHERE used IN (SELECT used FROM entries ORDER BY used LIMIT ?1)")
             newest = try database.connection.prepare("SELECT max(used) FROM entries")
@@ -186,9 +188,7 @@ final class CacheWriter: @unchecked Sendable {
         let aim = options.maxBytes - options.maxBytes / 64
         var evicted: UInt64 = 0
         while live > aim {
-            // An entry usually takes a page. Larger ones make the last round evict too many, but not all.
-            let surplus = (live - aim) / session.pageSize
-            try session.evict.bind(Int64(max(1, min(surplus / 2, 256))), at: 1)
+            try session.evict.bind(countOfOldest(live - aim, session), at: 1)
             try session.evict.run()
             let gone = session.database.connection.changes
             if gone == 0 { break }
@@ -196,6 +196,17 @@ final class CacheWriter: @unchecked Sendable {
             live = try session.liveBytes()
         }
         return evicted
+    }
+
+    /// How many of the oldest entries have so many bytes together; at least one, and at most 256.
+    private func countOfOldest(_ bytes: Int, _ session: Session) throws(CacheFault) -> Int64 {
+        defer { session.oldest.reset() }
+        var (count, sum): (Int64, Int64) = (0, 0)
+        while sum < bytes, try session.oldest.step() {
+            count += 1
+            sum += session.oldest.number(0)
+        }
+        return max(count, 1)
     }
 
     /// Returns the space of removed entries to the disk, if no other process is in the way.

@@ -4,7 +4,7 @@ internal import FerryCache
 final class RedisScan: Sendable {
     private let loop: RedisLoop
     private let removes: Bool
-    private let pattern: [UInt8]
+    private let prefix: [UInt8]
     private let end: UInt64
     private let done: @Sendable (Result<Int, RedisFault>) -> Void
 
@@ -16,7 +16,7 @@ final class RedisScan: Sendable {
         _ done: @escaping @Sendable (Result<Int, RedisFault>) -> Void
     ) {
         (self.loop, self.removes, self.done) = (loop, removes, done)
-        pattern = Self.escaped(loop.configuration.prefix).bytes + "[0-9]*:*".bytes
+        prefix = loop.configuration.prefix.bytes
         end = monotonicTime() &+ patience.nanoseconds
     }
 
@@ -28,15 +28,27 @@ final class RedisScan: Sendable {
         }
     }
 
+    /// Whether a key is an entry: the prefix, the number of the format, and a digest in hexadecimal. Others may use a
+    /// prefix that begins with the same letters.
+    static func isEntry(_ name: [UInt8], under prefix: [UInt8]) -> Bool {
+        guard name.starts(with: prefix) else { return false }
+        let parts = name.dropFirst(prefix.count).split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        return parts.count == 2 && !parts[0].isEmpty && parts[0].allSatisfy(isDigit) && parts[1].count == 64
+            && parts[1].allSatisfy { isDigit($0) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0) }
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+
     func start() { scan(from: "0".bytes, count: 0) }
 
     private func scan(from cursor: [UInt8], count: Int) {
+        let pattern = Self.escaped(loop.configuration.prefix).bytes + "[0-9]*:*".bytes
         submit(["SCAN".bytes, cursor, "MATCH".bytes, pattern, "COUNT".bytes, "1000".bytes]) { [self] reply in
             let parts = reply.elements
             guard reply.kind == .array, parts.count == 2, parts[0].kind == .bytes, parts[1].kind == .array else {
                 return done(.failure(RedisFault(reply) ?? RedisFault(.damaged)))
             }
-            let names = parts[1].elements.map(\.bytes)
+            let names = parts[1].elements.map(\.bytes).filter { Self.isEntry($0, under: prefix) }
             remove(names[...]) { [self] in
                 // SCAN may return a name twice; it is then counted twice.
                 let sum = count + names.count

@@ -159,12 +159,14 @@ package enum RecordedBody {
         if recorded == body { return true }
         switch BodyFormat(type: type) {
         case .form:
-            // JSON that was sent as a form.
-            if SecretBodies.matchesJSON(recorded, body) || matchesLines(recorded, body) { return true }
+            // It may also be JSON that was sent as a form.
+            if SecretBodies.isJSONForm(recorded) { return matchesAround(recorded, body) }
             let (left, right) = (arguments(recorded), arguments(body))
             return left.count == right.count && zip(left, right).allSatisfy(matchesArgument)
         case .json: return SecretBodies.matchesJSON(recorded, body)
-        case .lines: return matchesLines(recorded, body)
+        case .lines:
+            let (left, right) = (BodyFormat.lines(of: recorded), BodyFormat.lines(of: body))
+            return left.count == right.count && zip(left, right).allSatisfy { matchesLine($0.text, $1.text) }
         case .events: return matchesAround(recorded, body)
         case .parts(let boundary?, _):
             guard case .parts(let otherBoundary?, _) = BodyFormat(type: otherType),
@@ -178,11 +180,6 @@ package enum RecordedBody {
 
     private static func arguments(_ form: [UInt8]) -> [ArraySlice<UInt8>] {
         form.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
-    }
-
-    private static func matchesLines(_ recorded: [UInt8], _ body: [UInt8]) -> Bool {
-        let (left, right) = (BodyFormat.lines(of: recorded), BodyFormat.lines(of: body))
-        return left.count == right.count && zip(left, right).allSatisfy { matchesLine($0.text, $1.text) }
     }
 
     /// A masked line was written anew, so that its spaces may differ.

@@ -17,8 +17,8 @@ public import Tracing
 /// kind `internal`, an attempt's of the kind `client`. A span whose run or attempt has failed has the status `error`.
 /// An attempt whose body is streamed ends with its head, its run with the body. A run has spans for its first 128
 /// attempts; the later ones send the context of the run's span. A transfer that several runs share, and the further
-/// segments of a download, have no spans and send no fields. If a configuration has several tracing observers,
-/// including an `OTLPExporter`, only the first one gets the runs.
+/// segments of a download, have no spans and send none of the tracer's fields. If a configuration has several tracing
+/// observers, including an `OTLPExporter`, only the first one gets the runs.
 public final class TracingObserver: RequestObserver, RunTracer {
     private let tracer: any Tracer
 

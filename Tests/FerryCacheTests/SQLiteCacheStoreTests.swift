@@ -159,6 +159,18 @@ import Testing
         await store.close()
     }
 
+    @Test func largeEntriesAreNotAllEvictedForOne() async {
+        let store = makeStore { $0.maxBytes = 8 << 20 }
+        for number in 0..<12 {
+            await store.write(Sample.entry(number, generation: 1, count: 1 << 20), under: Sample.key(number))
+            #expect(await generation(number, in: store) == 1, "\(number)")
+        }
+        let size = await store.measure()
+        #expect(size.bytes <= 8 << 20 && size.entries > 5, "\(size)")
+        for number in (12 - size.entries)..<12 { #expect(await generation(number, in: store) == 1, "\(number)") }
+        await store.close()
+    }
+
     @Test func whatIsWrittenAfterTheClockWasSetBackIsNotTheFirstToGo() async {
         let now = CacheClock()
         let full = makeStore {

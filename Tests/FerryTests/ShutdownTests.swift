@@ -97,13 +97,34 @@ import Testing
         #expect(calls.withLock { $0 } == 100)
     }
 
-    @Test func blockedCallbacksDoNotHoldItUpForEver() async {
+    @Test func blockedCallbacksDoNotHoldItUpForEver() async throws {
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
         let queue = DispatchQueue(label: "test")
         queue.suspend()
         let outcome = Outcome<Response>()
         agent.start(Get(), on: queue, completion: outcome.take)
         await agent.shutdown(grace: .milliseconds(10))
+        #expect(outcome.count == 0)
+        // Nor a service that waits for this shutdown, or begins later.
+        try await agent.run()
+        queue.resume()
+        _ = await outcome.result
+    }
+
+    /// A member that shares its transfer waits for its callback in a task of its own.
+    @Test func blockedCallbacksOfAGroupDoNotHoldItUpForEver() async throws {
+        let stub = StubTransport(always: .response())
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let queue = DispatchQueue(label: "test")
+        queue.suspend()
+        var request = HTTPRequest(.get, "/x")
+        request.coalesces = true
+        let outcome = KeptResult<[Response]>()
+        agent.start(BatchRequest([request, request]), on: queue, completion: outcome.take)
+        await stub.waitForRequests(1)
+        let service = Task { try await agent.run() }
+        await agent.shutdown(grace: .milliseconds(10))
+        try await service.value
         #expect(outcome.count == 0)
         queue.resume()
         _ = await outcome.result

@@ -44,7 +44,7 @@ ssize_t ferry__connection_read(ferry__connection *c, char *bytes,
     int count = SSL_read(c->tls, bytes, size > INT32_MAX ? INT32_MAX
                                                          : (int)size);
     if (count > 0) {
-      c->useful_at = BIO_number_read(SSL_get_rbio(c->tls));
+      c->useful_at = ferry__tls_arrived(c);
       return count;
     }
     if (ferry__tls_is_flooded(c)) {

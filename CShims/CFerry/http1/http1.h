@@ -64,9 +64,9 @@ struct ferry__connection {
   uint64_t body_at;   /* bytes sent of a body in memory */
   uint64_t head_size; /* of the request's head */
   uint64_t sent;      /* bytes of head and body */
-  uint64_t arrived;   /* TLS: bytes from the socket, when last looked at */
-  uint64_t turn_from; /* TLS: the same, when OpenSSL was last called .. */
-  uint64_t useful_at; /* .. and when it last returned bytes */
+  /* TLS: bytes from the socket, modulo 2^32, when last looked at, when OpenSSL
+   * was last called, and when it last returned bytes. */
+  uint32_t arrived, turn_from, useful_at;
   /* Received bytes, held while the receiver is paused. */
   char *held;
   uint32_t held_length;
@@ -89,9 +89,13 @@ struct ferry__connection {
 
 /* [tls.c] Before OpenSSL reads: limits the bytes that it takes in one call. */
 void ferry__tls_begin_turn(ferry__connection *connection);
-/* After -EAGAIN: whether the socket has more, which raises no event if the
- * connection is broken. OpenSSL has only stopped for others' sake. */
+/* After -EAGAIN: whether the socket has more, so that this is not the end of a
+ * broken connection. OpenSSL has only stopped for others' sake. */
 bool ferry__tls_has_more(const ferry__connection *connection);
+/* The bytes that OpenSSL has read from the socket, modulo 2^32. */
+static inline uint32_t ferry__tls_arrived(const ferry__connection *c) {
+  return (uint32_t)BIO_number_read(SSL_get_rbio(c->tls));
+}
 /* Whether it has read much too much without returning a byte. Then its queue
  * of errors says so. */
 bool ferry__tls_is_flooded(const ferry__connection *connection);

@@ -172,7 +172,7 @@ static void note_arrival(ferry_loop *loop, ferry__transfer *t) {
 
 /* A part of a TLS record may have arrived: the server is not silent. */
 static void note_part(ferry__connection *c) {
-  uint64_t arrived = BIO_number_read(SSL_get_rbio(c->tls));
+  uint32_t arrived = ferry__tls_arrived(c);
   if (arrived != c->arrived)
     c->transfer->last_ms = ferry__now(c->loop);
   c->arrived = arrived;

@@ -74,7 +74,8 @@ static long on_bio(BIO *bio, int operation, const char *data, size_t length,
                    int number, long other, int result, size_t *processed) {
   const ferry__connection *c = (const void *)BIO_get_callback_arg(bio);
   (void)data, (void)length, (void)number, (void)other, (void)processed;
-  if (operation != BIO_CB_READ || BIO_number_read(bio) - c->turn_from < TURN)
+  if (operation != BIO_CB_READ ||
+      (uint32_t)BIO_number_read(bio) - c->turn_from < TURN)
     return result;
   BIO_clear_retry_flags(bio);
   BIO_set_retry_read(bio);
@@ -82,7 +83,7 @@ static long on_bio(BIO *bio, int operation, const char *data, size_t length,
 }
 
 void ferry__tls_begin_turn(ferry__connection *c) {
-  c->turn_from = BIO_number_read(SSL_get_rbio(c->tls));
+  c->turn_from = ferry__tls_arrived(c);
 }
 
 bool ferry__tls_has_more(const ferry__connection *c) {
@@ -91,7 +92,7 @@ bool ferry__tls_has_more(const ferry__connection *c) {
 }
 
 bool ferry__tls_is_flooded(const ferry__connection *c) {
-  if (BIO_number_read(SSL_get_rbio(c->tls)) - c->useful_at < FLOOD)
+  if (ferry__tls_arrived(c) - c->useful_at < FLOOD)
     return false;
   ERR_clear_error();
   ERR_raise(ERR_LIB_SSL, SSL_R_TOO_MANY_KEY_UPDATES);
@@ -371,7 +372,7 @@ void ferry__tls_step(ferry__connection *c) {
   ferry__tls_begin_turn(c);
   int code = SSL_connect(c->tls);
   if (code == 1) {
-    c->useful_at = BIO_number_read(SSL_get_rbio(c->tls));
+    c->useful_at = ferry__tls_arrived(c);
     if (c->loop->pinned_keys && !has_pinned_key(c)) {
       fail(c, FERRY_D_TLS_PIN_MISMATCH,
            "the server's public key is not a pinned key");

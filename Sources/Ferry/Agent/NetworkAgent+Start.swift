@@ -81,8 +81,7 @@ public struct RequestTask<Value: Sendable>: Sendable, Identifiable, Hashable {
     public var tag: String? { run.tag }
 
     /// Durations and bytes. They are complete once the run has ended; before that, only the time in the queue and the
-    /// time since the start are known. A batch or chain has only `total`, and `processing` and `decoding` if it is
-    /// observed.
+    /// time since the start are known. A batch or chain has only `total`.
     public var metrics: RequestMetrics { run.metrics }
 
     /// The progress of a batch or chain; `nil` for a single request.

@@ -91,7 +91,7 @@ public final class NetworkAgent: Sendable {
         await core.awaitClose()
         // In a task of its own, because a cancelled task would end the grace period of the shutdown.
         if Task.isCancelled { return await Task { await shutdown(grace: grace) }.value }
-        let rest = Task { await shutdown(grace: .seconds(Int64.max)) }
+        let rest = Task { await core.shutdown(grace: .seconds(Int64.max), follows: true) }
         await withTaskCancellationHandler {
             await rest.value
         } onCancel: {

@@ -237,9 +237,23 @@ final class ResponseCache: Sendable {
         return statistics
     }
 
-    /// Writes what is queued.
-    func close() async {
-        await withCheckedContinuation { continuation in store.close { continuation.resume() } }
+    /// Waits until everything is written, but no longer than this: a shutdown must not wait for a disk that hangs. The
+    /// store goes on in the background.
+    func close(patience: DispatchTimeInterval = .seconds(10)) async {
+        await withCheckedContinuation { continuation in
+            let waiting = Waiting(continuation)
+            store.close { waiting.end() }
+            DispatchQueue.global().asyncAfter(deadline: .now() + patience) { waiting.end() }
+        }
+    }
+
+    /// A task that waits for one of two ends.
+    private final class Waiting: Sendable {
+        private let task: Mutex<CheckedContinuation<Void, Never>?>
+
+        init(_ task: CheckedContinuation<Void, Never>) { self.task = Mutex(task) }
+
+        func end() { task.withLock { $0.take() }?.resume() }
     }
 }
 

@@ -7,6 +7,10 @@ final class ShutdownWaiter: @unchecked Sendable {
     /// The grace period is over, for runs and for callbacks.
     fileprivate var isOver = false
     fileprivate var continuation: UnsafeContinuation<Void, Never>?
+    /// Whether the grace period of another shutdown counts for it, too.
+    fileprivate let follows: Bool
+
+    init(follows: Bool = false) { self.follows = follows }
 }
 
 /// What to do after releasing the lock, now that nothing is active.
@@ -32,9 +36,9 @@ extension AgentCore.State {
         action.keep = keep.take()
         if waiters.isEmpty { return action }
         waiters.removeAll { waiter in
-            guard (undelivered == 0 && undecided == 0 && refreshes == 0 && groups.isEmpty) || waiter.isOver,
-                let continuation = waiter.continuation.take()
-            else { return false }
+            let isIdle = undelivered == 0 && undecided == 0 && refreshes == 0 && groups.isEmpty
+            let mayReturn = isIdle || waiter.isOver || (waiter.follows && isOver)
+            guard mayReturn, let continuation = waiter.continuation.take() else { return false }
             action.waiters.append(continuation)
             return true
         }
@@ -75,8 +79,9 @@ extension AgentCore {
         for waiter in waiters { waiter.resume() }
     }
 
-    func shutdown(grace: Duration) async {
-        let waiter = ShutdownWaiter()
+    /// `follows` is for a shutdown that leaves the grace period to others.
+    func shutdown(grace: Duration, follows: Bool = false) async {
+        let waiter = ShutdownWaiter(follows: follows)
         close()
         let timer = DispatchWorkItem { [weak self] in self?.endGrace(of: waiter) }
         if grace <= .zero {

@@ -243,10 +243,13 @@ extension BatchRun: AnswerReading {
     // MARK: End
 
     private func ended(_ index: Int, _ made: Result<Made, RequestError>) {
-        let (action, progress, workers) = state.withLock { state in
+        let (action, progress, workers, before) = state.withLock { state in
+            let before = state.members[index]
             let action = state.ended(index, made, isGroupEnding: group.ending != nil)
-            return (action, state.progress, state.freeWorkers())
+            return (action, state.progress, state.freeWorkers(), before)
         }
+        // This may release objects of the application, whose `deinit` must not run under the lock.
+        withExtendedLifetime(before) {}
         group.advance(to: progress)
         if action == .stop { endMembers() }
         for worker in workers { worker.resume(returning: nil) }

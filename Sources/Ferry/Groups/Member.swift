@@ -90,7 +90,8 @@ struct Member: Sendable {
         switch content {
         case .request, .work:
             GroupBody(kind: .chain, settings: GroupSettings(), total: 1) { core, group throws(RequestError) in
-                try await run(core, in: group)
+                defer { group.advance(to: GroupProgress(finished: 1, total: 1)) }
+                return try await run(core, in: group)
             }
         case .group(let body), .links(_, let body): body
         }

@@ -57,17 +57,20 @@ package enum SecretBodies {
 
     // MARK: Forms
 
-    /// A command sends JSON as a form if nobody says what it is.
+    /// Whether the body of a form begins like JSON. A command sends JSON as a form if nobody says what it is.
+    package static func isJSONForm(_ body: [UInt8]) -> Bool {
+        opensJSON(body.starts(with: BodyFormat.byteOrderMark) ? body.dropFirst(3) : body[...])
+    }
+
     private static func maskedForm(_ body: [UInt8], _ declared: [String]) -> [UInt8]? {
         let mark = body.starts(with: BodyFormat.byteOrderMark) ? BodyFormat.byteOrderMark : []
-        let text = body[mark.count...]
-        if opensJSON(text) {
-            guard let masked = maskedJSON(Array(text), declared) ?? maskedLines(Array(text), declared) else {
-                return nil
-            }
-            if masked[...] != text { return mark + masked }
+        var text = Array(body[mark.count...])
+        if isJSONForm(body) {
+            if has(tooMany: lineEnds, mostLines, in: text) { return nil }
+            guard let masked = maskedJSON(text, declared) ?? maskedLines(text, declared) else { return nil }
+            text = masked
         }
-        return maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
+        return maskedArguments(mark + text) { isSecret($0, declared) || $0 == "code" }.text
     }
 
     /// The text of a form or a query with its secret values masked, and its arguments. Some servers separate arguments

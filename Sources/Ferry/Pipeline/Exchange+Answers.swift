@@ -150,9 +150,11 @@ extension Exchange {
             core.log?.redirected(call.info, to: next.url, status: result.status)
             leg = asked.following(next, without: next.dropsSecrets ? added : [])
             if isFirst { (firstCredentials, way) = (credentials, Way()) }
-            if next.dropsSecrets {
+            if next.dropsSecrets { token = nil }
+            // A credential is for one server, and stays for a redirect within that.
+            if next.dropsSecrets, HostKey(url: asked.url) != HostKey(url: next.url) {
                 if !isFirst { keepGranted() }
-                (credentials, token) = ([], nil)
+                credentials = []
                 way.goOn(from: asked.url, to: next.url)
             }
             grantAgain(for: next.url)

@@ -33,8 +33,9 @@ extension Credential: CustomStringConvertible, CustomDebugStringConvertible, Cus
 ///
 /// It is asked in a task of the run, once for the server and once for the proxy. If a credential is refused, it is not
 /// asked again, and the response is delivered. A server of another origin after a redirect, and another proxy, never
-/// get an earlier credential; the provider is asked again for them. If a download begins again at its first URL, a
-/// target gets the credential that it was granted before; if it now refuses that, the provider is asked once more.
+/// get an earlier credential; the provider is asked again for them, also if another server sends the run back to one of
+/// them. If a download begins again at its first URL, a target gets the credential that it was granted before; if it
+/// now refuses that, the provider is asked once more.
 public protocol CredentialProvider: Sendable {
     /// Returns the credential to try, or `nil` to deliver the response as it is. An error fails the run: a
     /// `RequestError` unchanged, a `CancellationError` as `cancelled`, any other as `applicationError`.

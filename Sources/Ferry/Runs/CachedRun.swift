@@ -236,6 +236,8 @@ final class CachedRun: Sendable {
             RunEnd.process(request, made.reply, answer, url: url, watch, by: core, &times)
             return times
         }
+        // From here on its group stands for it: a blocked callback queue must not hold a shutdown beyond the grace.
+        if group?.queues != nil { core.leave(control) }
         await onQueue(group?.queues?.callback) { [self] in
             RunEnd.deliver(watch, RunOutcome(made.reply), metrics(answer, times)) { request.willDeliver(made.reply) }
         }

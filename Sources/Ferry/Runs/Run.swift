@@ -350,7 +350,8 @@ extension AwaitedRun {
         return await withTaskCancellationHandler {
             await goOn(request, control, after: answer, by: core)
         } onCancel: {
-            control.end(.cancelled)
+            // A run that ends with the agent is told so when it goes on.
+            if group?.ending != .shutdown { control.end(.cancelled) }
         }
     }
 

@@ -164,7 +164,13 @@ import Testing
             }
             #expect(server.requestCount == 1)
             if all {
+                // Another application's, whose prefix begins with the same letters.
+                func redisCommand(_ words: String...) throws -> String {
+                    try ChildProcess(["redis-cli", "-s", redis.socket] + words).finish().output
+                }
+                _ = try redisCommand("set", "ferry:42:cart", "full")
                 #expect(await one.cache.removeAll())
+                #expect(try redisCommand("get", "ferry:42:cart").contains("full"))
             } else {
                 #expect(await one.cache.remove(stored("/hello")))
             }

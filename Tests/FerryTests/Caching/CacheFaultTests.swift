@@ -1,8 +1,11 @@
+import Dispatch
 import FaultTable
-import Ferry
+import FerryCache
 import FerryTesting
 import FoundationEssentials
 import Testing
+
+@testable import Ferry
 
 /// A cache that does not work never fails a request.
 @Suite(.faultTable) struct CacheFaultTests {
@@ -20,6 +23,28 @@ import Testing
         #expect(statistics.misses[.unavailable] == 2)
         #expect(statistics.failedWrites == 2)
         #expect(statistics.faults["io"] ?? 0 > 0)
+        await agent.shutdown()
+    }
+
+    /// Its disk hangs.
+    private final class Endless: CacheStorage {
+        private let memory = MemoryCacheStorage(maxBytes: 1 << 20)
+        func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) { memory.read(key, answer) }
+        func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+            memory.write(entry, under: key, done)
+        }
+        func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { memory.remove(key, done) }
+        func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
+        func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
+        var counts: CacheCounts { memory.counts }
+        func close(_ done: @escaping @Sendable () -> Void) {}
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aStoreThatDoesNotCloseDoesNotHoldUpAShutdown() async throws {
+        var configuration = NetworkConfiguration.test
+        configuration.cache = CacheConfiguration(storage: { Endless() })
+        let agent = NetworkAgent(configuration: configuration, stub: counting())
+        await agent.core.cache?.close(patience: .milliseconds(10))
         await agent.shutdown()
     }
 

@@ -162,6 +162,10 @@ import Testing
             // A redirect within the server changes nothing.
             middle.handle("GET", "/x") { _ in LoopbackResponse(status: 302, headers: ["Location": "/y"]) }
             middle.handle("GET", "/y") { request in
+                if request.headers["Authorization"] == nil { return Self.challenge }
+                return LoopbackResponse(status: 302, headers: ["Location": "/z"])
+            }
+            middle.handle("GET", "/z") { request in
                 request.headers["Authorization"] == nil ? Self.challenge : LoopbackResponse(text: "content")
             }
             let reply = try await agent.send(Get("/f"))

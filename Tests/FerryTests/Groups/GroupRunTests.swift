@@ -326,6 +326,13 @@ import Testing
         #expect(try await agent.send(Pair(name: "x")) == "xx")
         #expect(try await agent.send(batch: Pair(name: "y"), One()) == ("yy", "one"))
         #expect(try await agent.send(One()) == "one")
+        // Its only member has ended, also if it has failed.
+        for stub in [StubTransport(always: .response()), StubTransport(always: .response(status: 500))] {
+            let outcome = KeptResult<String>()
+            let task = NetworkAgent.with(stub).start(One(), completion: outcome.take)
+            _ = await outcome.result
+            #expect(task.progress == GroupProgress(finished: 1, total: 1))
+        }
     }
 
     @Test func metricsAreThereBeforeAndAfterTheEnd() async throws {

@@ -45,6 +45,7 @@ import Testing
         ("application/x-www-form-urlencoded", "{\"a\":\"seen\"}\n{\"token\":\"canary\"}\n"),
         ("application/x-www-form-urlencoded", "\"user=seen&password=canary\""),
         ("application/x-www-form-urlencoded", #"{"next": "/l?a=seen&access_token=canary"}"#),
+        ("application/x-www-form-urlencoded", #"{"a": "seen", "token": "canary", "b": "/l?c=1&access_token=canary"}"#),
         ("application/x-www-form-urlencoded", "SAMLResponse=canary&RelayState=seen&SAMLRequest=canary&SAMLart=canary"),
         ("application/x-www-form-urlencoded", "j_password=canary&password_confirmation=canary&page=seen"),
         (
@@ -64,6 +65,16 @@ import Testing
         #expect(RecordedBody.matches(made, type, Array(body.utf8), type))
         let other = body.replacing("seen", with: "sent")
         #expect(!RecordedBody.matches(made, type, Array(other.utf8), type))
+    }
+
+    @Test func aFormOfTooManyLinesIsNotRecorded() {
+        let (type, line) = ("application/x-www-form-urlencoded", Array("{}\n".utf8))
+        for (count, isRecorded) in [(50_000, true), (50_001, false)] {
+            let body = Array(repeatElement(line, count: count).joined())
+            #expect((SecretBodies.masked(body, type: type, declared: []) != nil) == isRecorded)
+        }
+        // Line ends matter in forms.
+        #expect(!RecordedBody.matches(Array("n=a\r\nb".utf8), type, Array("n=a\nb".utf8), type))
     }
 
     /// They are not searched.
