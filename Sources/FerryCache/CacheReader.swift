@@ -112,12 +112,19 @@ final class CacheReaderPool: Sendable {
 
     private struct State {
         var waiting: [Lookup] = []
+        /// When lookups were taken last, or began to wait.
+        var lastTaken = ContinuousClock.now
         var idle: [CacheReader]
         /// A timer will check whether the lookups are held up.
         var isWatched = false
         var isClosed = false
         /// Called when the last reader has returned.
         var closing: [@Sendable () -> Void] = []
+
+        /// Whether the disk hangs, and enough lookups wait for it.
+        var isHungUp: Bool {
+            waiting.count >= mostWaiting && lastTaken.duration(to: .now) > longestWait
+        }
 
         /// The closures to call when all readers have returned after a close.
         mutating func endings(of count: Int) -> [@Sendable () -> Void] {
@@ -138,8 +145,9 @@ final class CacheReaderPool: Sendable {
     private static let most = 64
     /// Only more lookups than this justify waking a second connection.
     private static let few = 8
-    /// Further lookups are answered at once: a disk that hangs must not collect them.
-    private static let mostWaiting = 10_000
+    /// If so many wait, and none was taken for this long, further lookups are answered at once: a disk that hangs must
+    /// not collect them.
+    private static let (mostWaiting, longestWait): (Int, Duration) = (10_000, .seconds(2))
     /// Or if the first has been busy for this long: the disk or another process may hold it up.
     private static let patience = DispatchTimeInterval.milliseconds(10)
 
@@ -159,7 +167,8 @@ final class CacheReaderPool: Sendable {
             case none
         }
         let action = state.withLock { state -> Action in
-            if state.isClosed || state.waiting.count >= Self.mostWaiting { return .refuse }
+            if state.isClosed || state.isHungUp { return .refuse }
+            if state.waiting.isEmpty { state.lastTaken = .now }
             state.waiting.append(lookup)
             let isNeeded = state.idle.count == count || state.waiting.count > Self.few
             if isNeeded, let reader = state.idle.popLast() { return .wake(reader) }
@@ -200,6 +209,7 @@ final class CacheReaderPool: Sendable {
             if !state.waiting.isEmpty {
                 let lookups = Array(state.waiting.prefix(Self.most))
                 state.waiting.removeFirst(lookups.count)
+                state.lastTaken = .now
                 return (lookups, [])
             }
             state.idle.append(reader)

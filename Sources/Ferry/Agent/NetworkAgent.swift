@@ -71,7 +71,7 @@ public final class NetworkAgent: Sendable {
 
     /// Shuts the agent down. It refuses new runs with `shutdown`, waits up to `grace` for active runs and their
     /// callbacks, ends the remaining runs with `shutdown`, and returns when every run has its result. The default grace
-    /// period is 5 seconds.
+    /// period is 5 seconds. Then it waits until the cache has written what is queued, at most 10 seconds more.
     ///
     /// Within the grace period active runs continue with their redirects, retries and challenges. Members of active
     /// groups and the requests of a token refresh may still start. Shutdown also waits for an active token refresh. A

@@ -64,13 +64,17 @@ package enum SecretBodies {
 
     private static func maskedForm(_ body: [UInt8], _ declared: [String]) -> [UInt8]? {
         let mark = body.starts(with: BodyFormat.byteOrderMark) ? BodyFormat.byteOrderMark : []
-        var text = Array(body[mark.count...])
+        let text = Array(body[mark.count...])
         if isJSONForm(body) {
             if has(tooMany: lineEnds, mostLines, in: text) { return nil }
             guard let masked = maskedJSON(text, declared) ?? maskedLines(text, declared) else { return nil }
-            text = masked
+            // A text within it may be a URL or a form, whose names follow other JSON.
+            return maskedArguments(mark + masked) { name in
+                let last = name.split { "\"?/{[:, \n".contains($0) }.last.map(String.init) ?? name
+                return isSecret(last, declared) || last == "code"
+            }.text
         }
-        return maskedArguments(mark + text) { isSecret($0, declared) || $0 == "code" }.text
+        return maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
     }
 
     /// The text of a form or a query with its secret values masked, and its arguments. Some servers separate arguments

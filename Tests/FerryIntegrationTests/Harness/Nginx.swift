@@ -75,7 +75,10 @@ final class Nginx: Sendable {
     /// of them.
     func log(_ part: String, count: Int) async throws -> [LogLine] {
         try await eventually("\(count) lines in nginx's log with \(part)") {
-            let lines = process.folder.read("access.log").split(separator: "\n").filter { $0.contains(part) }
+            // What follows the last line feed is a line that is being written.
+            let text = process.folder.read("access.log")
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+                .filter { $0.contains(part) }
             guard lines.count >= count else { return nil }
             return try lines.map { try JSONDecoder().decode(LogLine.self, from: Data($0.utf8)) }
         }

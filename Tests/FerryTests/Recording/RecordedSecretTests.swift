@@ -46,6 +46,9 @@ import Testing
         ("application/x-www-form-urlencoded", "\"user=seen&password=canary\""),
         ("application/x-www-form-urlencoded", #"{"next": "/l?a=seen&access_token=canary"}"#),
         ("application/x-www-form-urlencoded", #"{"a": "seen", "token": "canary", "b": "/l?c=1&access_token=canary"}"#),
+        ("application/x-www-form-urlencoded", #"{"token": ["canary"], "otp": 1, "a": "seen"}"#),
+        ("application/x-www-form-urlencoded", "{\"token\": {\"b\": \"canary\"}}\n{\"a\": \"seen\"}\n"),
+        ("application/x-www-form-urlencoded", #"{"password": "canary", "q": "b=1", "a": "seen"}"#),
         ("application/x-www-form-urlencoded", "SAMLResponse=canary&RelayState=seen&SAMLRequest=canary&SAMLart=canary"),
         ("application/x-www-form-urlencoded", "j_password=canary&password_confirmation=canary&page=seen"),
         (
