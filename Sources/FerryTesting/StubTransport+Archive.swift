@@ -161,17 +161,17 @@ package enum RecordedBody {
         case .form:
             // It may also be JSON that was sent as a form.
             if SecretBodies.isJSONForm(recorded) {
-                // A mask has quotes where the value had none.
                 let mask = Array("***".utf8)
-                return SecretBodies.matchesJSON(recorded, body)
-                    || matchesAround(recorded.replacing([0x22] + mask + [0x22], with: mask), body)
+                if SecretBodies.matchesJSON(recorded, body) { return true }
+                if recorded.contains(mask), matchesLines(recorded, body) { return true }
+                // A mask in a text within it. Others have quotes, also where the value had none.
+                return recorded.contains([0x3D] + mask)
+                    && matchesAround(recorded.replacing([0x22] + mask + [0x22], with: mask), body)
             }
             let (left, right) = (arguments(recorded), arguments(body))
             return left.count == right.count && zip(left, right).allSatisfy(matchesArgument)
         case .json: return SecretBodies.matchesJSON(recorded, body)
-        case .lines:
-            let (left, right) = (BodyFormat.lines(of: recorded), BodyFormat.lines(of: body))
-            return left.count == right.count && zip(left, right).allSatisfy { matchesLine($0.text, $1.text) }
+        case .lines: return matchesLines(recorded, body)
         case .events: return matchesAround(recorded, body)
         case .parts(let boundary?, _):
             guard case .parts(let otherBoundary?, _) = BodyFormat(type: otherType),
@@ -185,6 +185,11 @@ package enum RecordedBody {
 
     private static func arguments(_ form: [UInt8]) -> [ArraySlice<UInt8>] {
         form.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+    }
+
+    private static func matchesLines(_ recorded: [UInt8], _ body: [UInt8]) -> Bool {
+        let (left, right) = (BodyFormat.lines(of: recorded), BodyFormat.lines(of: body))
+        return left.count == right.count && zip(left, right).allSatisfy { matchesLine($0.text, $1.text) }
     }
 
     /// A masked line was written anew, so that its spaces may differ.

@@ -66,13 +66,15 @@ package enum SecretBodies {
         let mark = body.starts(with: BodyFormat.byteOrderMark) ? BodyFormat.byteOrderMark : []
         let text = Array(body[mark.count...])
         if isJSONForm(body) {
-            if has(tooMany: lineEnds, mostLines, in: text) { return nil }
-            guard let masked = maskedJSON(text, declared) ?? maskedLines(text, declared) else { return nil }
-            // A text within it may be a URL or a form, whose names follow other JSON.
-            return maskedArguments(mark + masked) { name in
-                let last = name.split { "\"?/{[:, \n".contains($0) }.last.map(String.init) ?? name
-                return isSecret(last, declared) || last == "code"
-            }.text
+            var masked = maskedJSON(text, declared)
+            if masked == nil, !has(tooMany: lineEnds, mostLines, in: text) { masked = maskedLines(text, declared) }
+            // A text within it may be a URL or a form: there the name follows other JSON.
+            return masked.map { masked in
+                maskedArguments(mark + masked) { name in
+                    let last = name.split { $0 == "\"" || $0 == "?" }.last.map(String.init) ?? name
+                    return isSecret(last, declared) || last == "code"
+                }.text
+            }
         }
         return maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
     }

@@ -44,7 +44,9 @@ final class Squid: Sendable {
     /// response: waits for `count` of them.
     func log(_ part: String, count: Int) async throws -> [LogLine] {
         try await eventually("\(count) lines in squid's log with \(part)") {
-            let lines = process.folder.read("access.log").split(separator: "\n").map { LogLine($0) }
+            // What follows the last line feed is a line that is being written.
+            let text = process.folder.read("access.log")
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map { LogLine($0) }
                 .filter { $0.target.contains(part) }
             return lines.count < count ? nil : lines
         }

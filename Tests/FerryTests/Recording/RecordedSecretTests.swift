@@ -49,6 +49,7 @@ import Testing
         ("application/x-www-form-urlencoded", #"{"token": ["canary"], "otp": 1, "a": "seen"}"#),
         ("application/x-www-form-urlencoded", "{\"token\": {\"b\": \"canary\"}}\n{\"a\": \"seen\"}\n"),
         ("application/x-www-form-urlencoded", #"{"password": "canary", "q": "b=1", "a": "seen"}"#),
+        ("application/x-www-form-urlencoded", #"{"a": "seen", "body": "user[password][first]=canary"}"#),
         ("application/x-www-form-urlencoded", "SAMLResponse=canary&RelayState=seen&SAMLRequest=canary&SAMLart=canary"),
         ("application/x-www-form-urlencoded", "j_password=canary&password_confirmation=canary&page=seen"),
         (
@@ -76,6 +77,10 @@ import Testing
             let body = Array(repeatElement(line, count: count).joined())
             #expect((SecretBodies.masked(body, type: type, declared: []) != nil) == isRecorded)
         }
+        // An added member is another request.
+        let recorded = Array(#"{"user": "a", "password": "***"}"#.utf8)
+        let other = Array(#"{"user": "a", "password": "x", "op": "delete"}"#.utf8)
+        #expect(!RecordedBody.matches(recorded, type, other, type))
         // Line ends matter in forms.
         #expect(!RecordedBody.matches(Array("n=a\r\nb".utf8), type, Array("n=a\nb".utf8), type))
     }
