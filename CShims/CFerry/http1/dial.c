@@ -234,8 +234,8 @@ static int choose(const ferry__dial *dial) {
   return first;
 }
 
-/* If there are no more numbers for files, an idle connection gives up its own
- * for a transfer that has no other chance. */
+/* If the process has no more file descriptors, an idle connection is closed for
+ * a transfer that has no other attempt. */
 static int open_socket(const ferry__connection *c, int family) {
   ferry_loop *loop = c->loop;
   bool needed = c->transfer && !c->dial->open;

@@ -75,8 +75,8 @@ void ferry__exchange_fail(ferry__connection *c, ferry__fault fault) {
   ferry__transfer_left(loop, t, fault);
 }
 
-/* What follows a response. Bytes belong to no request; a TLS ticket is not the
- * server's last word, and an end is. */
+/* What follows a response: bytes that belong to no request, or the end of the
+ * connection. A TLS ticket is neither. */
 enum after { NOTHING, BYTES, END };
 
 static enum after look_after(ferry__connection *c, bool excess) {

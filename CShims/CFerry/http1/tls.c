@@ -60,47 +60,6 @@ static bool is_usable(const char *path) {
   return !path || ferry__is_file(path);
 }
 
-/* ---- Floods -------------------------------------------------------------- */
-
-/* Messages without data, such as KeyUpdate (RFC 8446, 4.6.3) and HelloRequest
- * (RFC 5246, 7.4.1.1), are cheap for the server: 30,000 of them kept the loop
- * in one call of SSL_read() for half a second. */
-enum {
-  TURN = 32768,   /* bytes that OpenSSL may take in one call, more or less */
-  FLOOD = 262144, /* more than any handshake, and than any record */
-};
-
-static long on_bio(BIO *bio, int operation, const char *data, size_t length,
-                   int number, long other, int result, size_t *processed) {
-  const ferry__connection *c = (const void *)BIO_get_callback_arg(bio);
-  (void)data, (void)length, (void)number, (void)other, (void)processed;
-  if (operation != BIO_CB_READ ||
-      (uint32_t)BIO_number_read(bio) - c->turn_from < TURN)
-    return result;
-  BIO_clear_retry_flags(bio);
-  BIO_set_retry_read(bio);
-  return -1;
-}
-
-void ferry__tls_begin_turn(ferry__connection *c) {
-  c->turn_from = ferry__tls_arrived(c);
-}
-
-bool ferry__tls_has_more(const ferry__connection *c) {
-  char byte;
-  return c->tls && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-}
-
-bool ferry__tls_is_flooded(const ferry__connection *c) {
-  if (ferry__tls_arrived(c) - c->useful_at < FLOOD)
-    return false;
-  ERR_clear_error();
-  ERR_raise(ERR_LIB_SSL, SSL_R_TOO_MANY_KEY_UPDATES);
-  return true;
-}
-
-/* ---- The context, continued ---------------------------------------------- */
-
 static SSL_CTX *make_context(const ferry_loop *loop) {
   static const unsigned char alpn[] = "\x08http/1.1";
   if ((!loop->options.insecure && !is_usable(loop->ca_file)) ||
@@ -338,6 +297,45 @@ static bool set_name(SSL *tls, const ferry__host *host, bool insecure) {
   }
   free(name);
   return good;
+}
+
+/* ---- Floods -------------------------------------------------------------- */
+
+/* Messages without data, such as KeyUpdate (RFC 8446, 4.6.3) and HelloRequest
+ * (RFC 5246, 7.4.1.1), are cheap for the server: 30,000 of them kept the loop
+ * in one call of SSL_read() for half a second. */
+enum {
+  TURN = 32768,   /* bytes that OpenSSL may take in one call, more or less */
+  FLOOD = 262144, /* more than any handshake, and than any record */
+};
+
+static long on_bio(BIO *bio, int operation, const char *data, size_t length,
+                   int number, long other, int result, size_t *processed) {
+  const ferry__connection *c = (const void *)BIO_get_callback_arg(bio);
+  (void)data, (void)length, (void)number, (void)other, (void)processed;
+  if (operation != BIO_CB_READ ||
+      (uint32_t)BIO_number_read(bio) - c->turn_from < TURN)
+    return result;
+  BIO_clear_retry_flags(bio);
+  BIO_set_retry_read(bio);
+  return -1;
+}
+
+void ferry__tls_begin_turn(ferry__connection *c) {
+  c->turn_from = ferry__tls_arrived(c);
+}
+
+bool ferry__tls_has_more(const ferry__connection *c) {
+  char byte;
+  return c->tls && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+bool ferry__tls_is_flooded(const ferry__connection *c) {
+  if (ferry__tls_arrived(c) - c->useful_at < FLOOD)
+    return false;
+  ERR_clear_error();
+  ERR_raise(ERR_LIB_SSL, SSL_R_TOO_MANY_KEY_UPDATES);
+  return true;
 }
 
 /* ---- The handshake ------------------------------------------------------- */
