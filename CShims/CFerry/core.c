@@ -44,18 +44,20 @@ static void hear_names(ferry_loop *loop) {
   }
 }
 
-static bool work(ferry_loop *loop) {
-  hear_names(loop);
-  ferry__admit(loop);
-  ferry__shards_turn(loop);
-  ferry__deliver(loop);
-  return loop->curl->touched || ferry__admissible(loop);
-}
-
 /* A timer may have freed the slot of a transfer that must not be reported yet,
  * because its sink is still writing. */
 static bool has_work(const ferry_loop *loop) {
-  return loop->curl->touched || ferry__admissible(loop);
+  return loop->curl->touched || loop->transfers->rest.count ||
+         ferry__admissible(loop);
+}
+
+static bool work(ferry_loop *loop) {
+  hear_names(loop);
+  ferry__admit(loop);
+  ferry__transfers_go_on(loop);
+  ferry__shards_turn(loop);
+  ferry__deliver(loop);
+  return has_work(loop);
 }
 
 static bool has_results(const ferry_loop *loop) {
@@ -144,6 +146,7 @@ static void stop(ferry_loop *loop) {
 
 static void free_parts(ferry_loop *loop) {
   ferry__decoders_free(loop);
+  free(loop->transfers->rest.ids);
   ferry__hosts_free(loop);
   ferry__sockets_free(loop);
   ferry__pool_close(&loop->pool);
@@ -243,6 +246,7 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
   if (o->http2 && ferry__offers_busy())
     /* With and without multiplexing, and a few for identities. */
     loop->curl->shard_count = loop->curl->shard_count * 2 + 8;
+  loop->curl->shard_count++; /* for FERRY_UNLIMITED */
   ferry__curl *curl = loop->curl;
   curl->shards = calloc(curl->shard_count, sizeof *curl->shards);
   if (!loop->curl->shards)

@@ -63,6 +63,7 @@ extension TransferRequest {
         if isDuplex { flags |= UInt32(FERRY_DUPLEX) }
         if sendsTrailers { flags |= UInt32(FERRY_TRAILERS) }
         if reportsInformational { flags |= UInt32(FERRY_NOTIFY_INFORMATIONAL) }
+        if passesLimits { flags |= UInt32(FERRY_UNLIMITED) }
         return flags
     }
 }

@@ -85,6 +85,8 @@ package struct TransferRequest: Sendable {
     package var isDuplex = false
     /// Whether trailers follow the body, which must be pulled and have no length. The receiver supplies them.
     package var sendsTrailers = false
+    /// Whether it starts before all others and beyond all limits, because transfers that hold their places wait for it.
+    package var passesLimits = false
     /// Whether to connect to addresses of the public internet only; see `FERRY_PUBLIC_ONLY` in CFerry.h.
     package var publicOnly = false
     /// Sends nothing and opens a connection for others, unless this many are already idle or being opened.

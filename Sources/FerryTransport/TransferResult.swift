@@ -46,9 +46,12 @@ package final class TransferResult: @unchecked Sendable {
     }
 
     /// Makes a failure without a network.
-    package init(id: TransferID, failure: TransferFailure, phase: TransferPhase = .queued) {
+    package init(
+        id: TransferID, failure: TransferFailure, phase: TransferPhase = .queued, mayHaveBeenProcessed: Bool = false
+    ) {
         var made: UnsafeMutablePointer<ferry_result>?
-        ferry_result_make_fault(id, failure.code.rawValue, failure.detail.rawValue, phase.rawValue, &made)
+        let flags = mayHaveBeenProcessed ? UInt32(FERRY_RESULT_PROCESSED) : 0
+        ferry_result_make_fault(id, failure.code.rawValue, failure.detail.rawValue, phase.rawValue, flags, &made)
         guard let made else { preconditionFailure("out of memory") }
         raw = made
         owner = nil

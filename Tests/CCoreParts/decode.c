@@ -97,6 +97,7 @@ void parts_decode(parts_body *body, int coding, const unsigned char *bytes,
   body->ended = t->decoder->ended;
   ferry__decoder_give(loop, t->decoder);
   free(loop->transfers->scratch);
+  free(loop->transfers->rest.ids);
   free(t);
   free(loop);
 }

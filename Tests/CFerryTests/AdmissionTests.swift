@@ -42,6 +42,32 @@ extension CoreTests {
             }
         }
 
+        /// libcurl's part of the loop is made for 64 at once.
+        @Test func whatOthersWaitForStartsAlsoIfAllHandlesAreTaken() async throws {
+            var options = CoreLoop.Options()
+            (options.maxTransfers, options.maxPerHost) = (64, 64)
+            try await withCore(options) { core, server in
+                server.script(path: "/hold", [.expectHead, .wait("release"), .send(answer("ok")), .serve])
+                let held = try (0..<64).map { _ in try core.submit(CoreRequest("GET", server.baseURL + "/hold")) }
+                try await server.waitForRequests(64)
+                let awaited = try core.submit(get(server, FERRY_LOW).with { $0.flags.insert(.unlimited) })
+                #expect(await core.result(of: awaited).fault == .ok)
+                server.signal("release")
+                for result in await core.results(of: held) { #expect(result.fault == .ok) }
+            }
+        }
+
+        @Test func whatOthersWaitForStartsBeyondTheLimits() async throws {
+            try await withHeldLoop { core, server, release in
+                let high = try core.submit(get(server, FERRY_HIGH))
+                let awaited = try core.submit(get(server, FERRY_LOW).with { $0.flags.insert(.unlimited) })
+                #expect(await core.result(of: awaited).fault == .ok)
+                await core.untilStatistics { $0.running == 1 && $0.waiting == 1 }
+                await release()
+                #expect(await core.result(of: high).fault == .ok)
+            }
+        }
+
         @Test func lowIsServedUnderAStreamOfHigh() async throws {
             try await withHeldLoop { core, server, release in
                 let low = try core.submit(get(server, FERRY_LOW))

@@ -1,5 +1,7 @@
+import CCoreParts
 import CFerry
 import FerryTesting
+import Synchronization
 import Testing
 
 extension CoreTests {
@@ -44,6 +46,36 @@ extension CoreTests {
                     #expect(result.isDecoded && result.bodyReceived > 0)
                     if size > 0 { #expect(result.spare == Array(repeating: 0, count: 64)) }
                 }
+            }
+        }
+
+        /// A few bytes become many: other transfers get their turns meanwhile.
+        @Test(arguments: [PARTS_GZIP, PARTS_ZSTD]) func aLongBodyIsDecodedInManyTurns(coding: Int) async throws {
+            let size = 64 << 20
+            var coded = parts_body()
+            [UInt8](repeating: 0, count: size).withUnsafeBufferPointer {
+                parts_encode(&coded, Int32(coding), false, $0.baseAddress, $0.count)
+            }
+            let bytes = Array(UnsafeBufferPointer(start: coded.bytes, count: coded.length))
+            parts_body_free(&coded)
+            try await withCore { core, server in
+                let name = coding == PARTS_GZIP ? "gzip" : "zstd"
+                let fields = "Content-Encoding: \(name)\r\nContent-Length: \(bytes.count)\r\n\r\n"
+                let head = "HTTP/1.1 200 OK\r\n" + fields
+                server.script(path: "/x", [.expectHead, .send(head), .sendBytes(bytes), .serve])
+                let collected = try await get(core, server.baseURL + "/x")
+                #expect(collected.fault == .ok && collected.bodyLength == size)
+                let turns = Mutex<Set<UInt64>>([])
+                let streamed = try await get(core, server.baseURL + "/x") {
+                    $0.answer = .stream
+                    $0.onBody = { [weak core] _ in
+                        if let core { turns.withLock { _ = $0.insert(core.statistics.turns) } }
+                        return FERRY_CONTINUE
+                    }
+                }
+                #expect(streamed.fault == .ok && streamed.bodyLength == size)
+                // A turn decodes a mebibyte.
+                #expect(turns.withLock { $0.count } >= 60)
             }
         }
 

@@ -81,12 +81,14 @@ extension CoreTests {
         @Test func aMadeFault() {
             var made: UnsafeMutablePointer<ferry_result>?
             let code = ferry_result_make_fault(
-                9, Int32(FERRY_E_DNS), Int32(FERRY_D_DNS_NOT_FOUND), Int32(FERRY_PHASE_DNS), &made)
+                9, Int32(FERRY_E_DNS), Int32(FERRY_D_DNS_NOT_FOUND), Int32(FERRY_PHASE_DNS),
+                UInt32(FERRY_RESULT_PROCESSED), &made)
             #expect(code == FERRY_OK)
             guard let made else { return }
             let result = CoreResult(copying: made.pointee)
             ferry_result_free(made)
             #expect(result.id == 9 && result.fault == CoreFault(FERRY_E_DNS, FERRY_D_DNS_NOT_FOUND))
+            #expect(result.isProcessed)
             #expect(result.phase == FERRY_PHASE_DNS && result.contentLength == -1 && result.body == nil)
         }
 

@@ -1,7 +1,9 @@
 import CAllocations
 import CCoreParts
 import CFerry
+import Dispatch
 import FerryTesting
+import Glibc
 import Testing
 
 extension CoreTests {
@@ -92,6 +94,43 @@ extension CoreTests {
                 #expect(result.fault == .ok && server.requestCount == 3, "\(result.fault)")
                 let fields = server.requests.last?.headers.fields.map(\.name) ?? []
                 #expect(fields.contains("Transfer-Encoding") && !fields.contains("Content-Length"), "\(fields)")
+            }
+        }
+
+        /// They came between the last read and the request, while a callback kept the loop busy.
+        @Test func bytesThatArriveBeforeARequestAreNotItsResponse() async throws {
+            var options = CoreLoop.Options()
+            options.maxPerHost = 1
+            try await withCore(options, probes: false) { core, server in
+                server.script(
+                    connection: 1,
+                    [
+                        .expectHead, .wait("second"), .send(answer("first")), .wait("go"), .send(answer("POISON")),
+                        .mark("sent"), .expectClose,
+                    ])
+                server.script(connection: 2, [.expectHead, .send(answer("second")), .serve])
+                let arrived = DispatchSemaphore(value: 0)
+                let waiting = Task {
+                    try await server.waitForMark("sent")
+                    arrived.signal()
+                }
+                let first = try core.submit(CoreRequest("GET", server.baseURL + "/x"))
+                try await server.waitForRequests(1)
+                let second = try core.submit(
+                    CoreRequest("GET", server.baseURL + "/x").with {
+                        $0.flags = [.idempotent, .notifyStart]
+                        $0.onStarted = {
+                            server.signal("go")
+                            arrived.wait()
+                            // For a moment after a read a connection is not read again.
+                            usleep(2_000)
+                        }
+                    })
+                await core.untilStatistics { $0.waiting == 1 }
+                server.signal("second")
+                let results = await core.results(of: [first, second])
+                #expect(results.map { String(decoding: $0.body ?? [], as: UTF8.self) } == ["first", "second"])
+                try await waiting.value
             }
         }
 

@@ -176,17 +176,17 @@ extension CoreTests {
 
         @Test func aLongUploadFromMemoryIsNotSlow() async throws {
             try await withCore { core, server in
-                // Reads 1 MB every 45 ms, so that the upload lasts for three windows of the limit. The last 20 MB are
+                // Reads 1 MB every 150 ms, so that the upload lasts for three windows of the limit. The last 20 MB are
                 // read at once: as much may be in the sockets' buffers when the client has sent everything, and while
                 // the server reads that, no byte moves at the client.
                 var steps: [LoopbackScript.Step] = []
-                for _ in 0..<20 { steps += [.expectBytes(1_000_000), .pause(.milliseconds(45))] }
+                for _ in 0..<20 { steps += [.expectBytes(1_000_000), .pause(.milliseconds(150))] }
                 steps.append(.expectBytes(20_000_000))
                 server.script(path: "/slow", LoopbackScript(steps + [.send(answer("ok")), .serve]))
                 let request = CoreRequest("PUT", server.baseURL + "/slow").with {
                     $0.body = .bytes(Array(repeating: 0, count: 40_000_000))
                     $0.lowSpeedBytes = 1_000
-                    $0.lowSpeedTime = 300
+                    $0.lowSpeedTime = 1_000
                 }
                 let result = try await core.run(request)
                 #expect(result.fault == .ok)

@@ -71,7 +71,10 @@ void ferry__enqueue(ferry_loop *loop, ferry__transfer *t) {
   t->state = FERRY__WAITING;
   loop->admission->waiting++;
   t->host->waiting++;
-  ferry__fifo_push(&loop->admission->ring[t->priority], t);
+  ferry__fifo_push(t->flags & FERRY_UNLIMITED
+                       ? &loop->admission->unlimited
+                       : &loop->admission->ring[t->priority],
+                   t);
 }
 
 void ferry__dequeue(ferry_loop *loop, ferry__transfer *t) {
@@ -96,8 +99,19 @@ static ferry__transfer *candidate(ferry_loop *loop, int ring) {
   return NULL;
 }
 
+/* FERRY_UNLIMITED: libcurl has room for so many more than the limit. */
+static bool has_unlimited(const ferry_loop *loop) {
+  const ferry__admission *a = loop->admission;
+  return a->unlimited.head &&
+         a->running < (uint64_t)loop->options.max_transfers + FERRY__PER_SHARD;
+}
+
 static ferry__transfer *next(ferry_loop *loop) {
   ferry__admission *a = loop->admission;
+  if (has_unlimited(loop))
+    return a->unlimited.head;
+  if (a->running >= loop->options.max_transfers)
+    return NULL;
   /* A queue that was passed over for long enough is served before a higher
    * one. */
   for (int ring = 0; ring < FERRY_HIGH; ring++)
@@ -121,6 +135,8 @@ static ferry__transfer *next(ferry_loop *loop) {
 
 bool ferry__admissible(const ferry_loop *loop) {
   const ferry__admission *a = loop->admission;
+  if (has_unlimited(loop))
+    return true;
   if (a->running >= loop->options.max_transfers)
     return false;
   for (int ring = 0; ring < FERRY__RINGS; ring++)
@@ -131,9 +147,7 @@ bool ferry__admissible(const ferry_loop *loop) {
 
 void ferry__admit(ferry_loop *loop) {
   ferry__admission *a = loop->admission;
-  for (int starts = 0; a->running < loop->options.max_transfers &&
-                       starts < FERRY__STARTS;
-       starts++) {
+  for (int starts = 0; starts < FERRY__STARTS; starts++) {
     ferry__transfer *t = next(loop);
     if (!t)
       return;

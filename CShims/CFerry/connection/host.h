@@ -208,6 +208,7 @@ bool ferry__is_public(const struct sockaddr *address);
 /* ---- Admission (admission.c) --------------------------------------------- */
 
 struct ferry__admission {
+  ferry__fifo unlimited; /* FERRY_UNLIMITED */
   ferry__fifo ring[FERRY__RINGS];
   ferry__host *open[FERRY__RINGS]; /* hosts with room and parked transfers */
   ferry__host *open_last[FERRY__RINGS];

@@ -207,11 +207,16 @@ static bool has_room_for(const ferry__shard *shard, uint64_t identity) {
          (shard->identity == identity || !shard->multi);
 }
 
+/* The last shard is for FERRY_UNLIMITED, if all others are full. */
+static unsigned usual(const ferry__curl *curl) {
+  return curl->shard_count - 1;
+}
+
 /* The first shard in use that has room. An unused one, or else a worn one, only
  * if no other is available. */
 static ferry__shard *first_for(ferry_loop *loop, uint64_t identity) {
   ferry__shard *unused = NULL, *worn = NULL;
-  for (unsigned i = loop->curl->first_free; i < loop->curl->shard_count; i++) {
+  for (unsigned i = loop->curl->first_free; i < usual(loop->curl); i++) {
     ferry__shard *shard = &loop->curl->shards[i];
     if (!has_room_for(shard, identity))
       continue;
@@ -253,15 +258,15 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
       !is_worn(host->home))
     return host->home;
   ferry__curl *curl = loop->curl;
-  while (curl->first_free < curl->shard_count &&
+  while (curl->first_free < usual(curl) &&
          curl->shards[curl->first_free].running >= curl->per_shard)
     curl->first_free++;
-  if (curl->first_free == curl->shard_count)
+  if (curl->first_free == usual(curl) && !(t->flags & FERRY_UNLIMITED))
     return NULL;
   ferry__shard *shard = first_for(loop, identity);
   if (!shard)
     shard = &loop->curl->shards[loop->curl->first_free];
-  if (!open_multi(shard))
+  if (shard->running >= curl->per_shard || !open_multi(shard))
     return NULL;
   if (identity)
     return shard;

@@ -248,6 +248,12 @@ static int open_socket(const ferry__connection *c, int family) {
   return socket(family, kind, 0);
 }
 
+/* Whether it may be possible in a moment. */
+static bool is_short_of(int code) {
+  return code == EMFILE || code == ENFILE || code == ENOBUFS ||
+         code == ENOMEM;
+}
+
 /* Returns false if this attempt has failed already. */
 static bool try_one(ferry__connection *c, int i) {
   ferry__dial *dial = c->dial;
@@ -268,6 +274,8 @@ static bool try_one(ferry__connection *c, int i) {
     dial->os_errno = fd < 0 ? errno : ENOMEM;
     if (fd >= 0)
       close(fd);
+    /* There may be enough again before the other attempts have failed. */
+    dial->full = dial->open && is_short_of(dial->os_errno);
     return false;
   }
   s->native = c;
@@ -295,6 +303,7 @@ static bool try_next(ferry__connection *c) {
     ;
   if (dial->full) {
     dial->full = dial->used[i] = false;
+    dial->tried--;
     dial->next_at = ferry__now(c->loop) + FULL_MS;
     ferry__arm(c->loop, dial->next_at);
     return true;

@@ -198,17 +198,19 @@ void ferry__exchange_lost(ferry__connection *c, int os_errno) {
     return;
   }
   bool refused = c->tls && os_errno == EPROTO; /* by a TLS alert */
+  bool untouched = ferry__response_is_untouched(&c->response);
   if (!ferry__connection_is_kept(c) && !refused && !c->route->via &&
-      ferry__response_is_untouched(&c->response))
+      untouched)
     ferry__backend_mute(c->loop, c->backend, c->connected_ns / 1000000);
   if (may_repeat(c, t, refused)) {
     /* If one kept connection was dead, all may be. */
     repeat(c, FERRY_CLOSED_SERVER);
     return;
   }
-  bool kept_one = ferry__connection_is_kept(c) &&
-                  ferry__response_is_untouched(&c->response);
+  bool kept_one = ferry__connection_is_kept(c) && untouched;
   ferry__fault fault = c->tls && is_told ? ferry__tls_alert(&words) : none;
+  if (!untouched) /* a server that responds has processed the request */
+    fault = none;
   if (!fault.code && os_errno && !kept_one) {
     t->result.os_errno = os_errno;
     fault.code = FERRY_E_CONNECTION_RESET;

@@ -46,7 +46,9 @@ static bool hold_rest(ferry__connection *c, const char *at, const char *end) {
   free(c->held);
   c->held = held;
   c->held_length = (uint32_t)length;
-  if (c->broken && c->fd >= 0)
+  /* A receiver may resume much later. */
+  if (c->broken && c->fd >= 0 &&
+      !(c->transfer->paused & FERRY__PAUSED_BY_TURN))
     ferry__exchange_hold_all(c);
   else
     ferry__connection_watch(c, false, c->wants_out);
@@ -197,6 +199,11 @@ void ferry__exchange_readable(ferry__connection *c) {
   for (int i = 0; i < READS; i++) {
     if (c->held)
       return;
+    if (t->paused & FERRY__PAUSED_BY_TURN) {
+      /* An end must not arrive before what is still to be decoded. */
+      ferry__connection_watch(c, false, c->wants_out);
+      return;
+    }
     bool direct = is_direct(c, t);
     size_t size = t->phase < FERRY_PHASE_BODY ? FIRST : FERRY__HTTP1_BUFFER;
     if (t->max_rate)

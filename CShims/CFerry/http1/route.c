@@ -14,6 +14,9 @@
  * the next transfer wait for it. */
 enum { NOBODYS_MS = 10000 };
 
+/* For so long a connection that was read to its end is not read again. */
+enum { MOMENT_NS = 1000000 };
+
 /* ---- Lists --------------------------------------------------------------- */
 
 static void link_dialing(ferry__connection *c) {
@@ -129,16 +132,22 @@ static bool has_only_tickets(ferry__connection *c) {
   return false;
 }
 
-/* Whether nothing, not even its end, has arrived since its last exchange. In
- * the turn that has read everything available it is not checked again, for a
- * transfer that was submitted before. But a read that takes the last bytes does
- * not show an end after them: for a request that must not be sent twice it is
- * checked. */
+/* Whether everything available was read a moment ago, in this turn and after
+ * the transfer was submitted. */
+static bool was_just_read(const ferry__connection *c,
+                          const ferry__transfer *t) {
+  return c->turn == c->loop->waits && t->submitted_ns < c->loop->read_ns &&
+         uv_hrtime() - c->loop->read_ns < MOMENT_NS;
+}
+
+/* Whether nothing, not even its end, has arrived since its last exchange. A
+ * connection that was just read is not checked again. But a read that takes the
+ * last bytes does not show an end after them: for a request that must not be
+ * sent twice it is checked. */
 static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
   char byte;
   if ((t->flags & FERRY_IDEMPOTENT) && t->body_kind != FERRY_BODY_PULL &&
-      c->turn == c->loop->waits &&
-      t->submitted_ns < c->loop->read_ns)
+      was_just_read(c, t))
     return true;
   c->why = FERRY_CLOSED_POISONED;
   if (c->tls && SSL_has_pending(c->tls) && !has_only_tickets(c))

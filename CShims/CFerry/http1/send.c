@@ -23,6 +23,10 @@ static void stop_sending(ferry__connection *c, int os_errno) {
   c->sending = FERRY__SEND_STOPPED;
   c->broken = true;
   c->out_length = c->out_at = 0;
+  if (c->transfer->paused & FERRY__PAUSED_BY_TURN) {
+    ferry__connection_watch(c, false, false);
+    return;
+  }
   if (c->held) {
     ferry__exchange_hold_all(c);
     return;

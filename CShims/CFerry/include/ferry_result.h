@@ -118,9 +118,10 @@ int ferry_result_revise(const ferry_result *_Nonnull from,
 int ferry_result_copy_head(const ferry_result *_Nonnull so_far,
                            ferry_result *_Nullable *_Nonnull out);
 
-/* [any thread] Makes a result that is an error. The caller frees it with
- * ferry_result_free(). */
+/* [any thread] Makes a result that is an error, with these of its `flags`. The
+ * caller frees it with ferry_result_free(). */
 int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
+                            uint32_t flags,
                             ferry_result *_Nullable *_Nonnull out);
 
 #ifdef __cplusplus

@@ -16,6 +16,9 @@ enum {
   SPARE = 16,
   /* The largest window of a response, as a power of two (RFC 9659, 3). */
   ZSTD_WINDOW = 23,
+  /* After so many bytes other transfers get their turn: a few bytes may become
+   * gigabytes. */
+  TURN = 1 << 20,
   /* A decoder with a larger window is not kept. */
   ZSTD_KEPT = 512 * 1024,
 };
@@ -199,6 +202,7 @@ static bool hold(ferry__transfer *t) {
 
 static bool run(ferry_loop *loop, ferry__transfer *t) {
   ferry__decoder *d = t->decoder;
+  uint64_t most = t->result.body_length + TURN;
   bool more = true;
   while (more) {
     size_t made;
@@ -217,6 +221,8 @@ static bool run(ferry_loop *loop, ferry__transfer *t) {
                              made))
       return false;
     more = d->left || made == SCRATCH;
+    if (more && t->result.body_length >= most)
+      ferry__transfer_rest(loop, t);
     if (t->paused && more)
       return hold(t);
   }

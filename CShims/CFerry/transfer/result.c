@@ -234,7 +234,7 @@ int ferry_result_copy_head(const ferry_result *so_far, ferry_result **out) {
 }
 
 int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
-                            ferry_result **out) {
+                            uint32_t flags, ferry_result **out) {
   ferry__transfer *t = calloc(1, sizeof *t);
   *out = NULL;
   if (!t)
@@ -243,6 +243,7 @@ int ferry_result_make_fault(uint64_t id, int code, int detail, int phase,
   t->result.code = code;
   t->result.detail = detail;
   t->result.phase = phase;
+  t->result.flags = flags;
   t->result.content_length = -1;
   *out = &t->result;
   return FERRY_OK;

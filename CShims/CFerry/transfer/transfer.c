@@ -75,6 +75,45 @@ void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *t,
   t->engine->resume(loop, t);
 }
 
+void ferry__transfer_rest(ferry_loop *loop, ferry__transfer *t) {
+  ferry__rest *rest = &loop->transfers->rest;
+  if (t->paused & FERRY__PAUSED_BY_TURN)
+    return;
+  if (rest->count == rest->capacity && rest->first) {
+    rest->count -= rest->first;
+    memmove(rest->ids, rest->ids + rest->first,
+            rest->count * sizeof *rest->ids);
+    rest->first = 0;
+  }
+  if (rest->count == rest->capacity) {
+    size_t capacity = rest->capacity ? 2 * rest->capacity : 16;
+    uint64_t *ids = realloc(rest->ids, capacity * sizeof *ids);
+    if (!ids)
+      return; /* it continues now */
+    rest->ids = ids;
+    rest->capacity = capacity;
+  }
+  rest->ids[rest->count++] = t->result.id;
+  t->paused |= FERRY__PAUSED_BY_TURN;
+}
+
+void ferry__transfers_go_on(ferry_loop *loop) {
+  ferry__rest *rest = &loop->transfers->rest;
+  if (rest->turn == loop->waits)
+    return;
+  rest->turn = loop->waits;
+  while (rest->first < rest->count) {
+    uint64_t id = rest->ids[rest->first++];
+    if (rest->first == rest->count)
+      rest->first = rest->count = 0;
+    ferry__transfer *t = ferry__table_find(&loop->table, id);
+    if (t && (t->paused & FERRY__PAUSED_BY_TURN)) {
+      ferry__transfer_unpause(loop, t, FERRY__PAUSED_BY_TURN);
+      return;
+    }
+  }
+}
+
 void ferry__transfer_resume(ferry_loop *loop, ferry__transfer *t) {
   ferry__transfer_unpause(loop, t, FERRY__PAUSED_BY_RECEIVER);
 }

@@ -66,6 +66,7 @@ enum ferry__pause {
   FERRY__PAUSED_BY_RECEIVER = 1,
   FERRY__PAUSED_BY_RATE = 2,
   FERRY__PAUSED_BY_SINK = 4,
+  FERRY__PAUSED_BY_TURN = 8, /* it has decoded enough in this turn */
 };
 
 /* Whether the rest of the request's body is available and still needed. */
@@ -193,6 +194,10 @@ static inline void ferry__source_ready(ferry__transfer *transfer) {
   if (transfer->source != FERRY__SOURCE_LEFT)
     transfer->source = FERRY__SOURCE_READY;
 }
+/* Pauses it until a later turn, so that other transfers get theirs. */
+void ferry__transfer_rest(ferry_loop *loop, ferry__transfer *transfer);
+/* Once a turn: continues with the one that has rested longest. */
+void ferry__transfers_go_on(ferry_loop *loop);
 /* Removes one of the reasons (enum ferry__pause) for its pause. */
 void ferry__transfer_unpause(ferry_loop *loop, ferry__transfer *transfer,
                              unsigned reason);
@@ -346,6 +351,13 @@ void ferry__watch_limits(ferry_loop *loop, ferry__transfer *transfer);
 
 /* ---- State of all transfers of a loop ------------------------------------ */
 
+/* Ids of transfers that rest, first in, first out. Some may have ended. */
+typedef struct ferry__rest {
+  uint64_t *ids;
+  size_t first, count, capacity; /* `count` with those before `first` */
+  uint64_t turn; /* ferry_loop.waits when one continued last */
+} ferry__rest;
+
 struct ferry__transfers {
   ferry__transfer *running; /* RUNNING and DRAINING, doubly linked */
   ferry_result *finished, **finished_last;
@@ -355,6 +367,7 @@ struct ferry__transfers {
   ferry__spares decoders[2]; /* for zlib and for libzstd */
   unsigned char *scratch;    /* output buffer of the decoders */
   unsigned sink_count;
+  ferry__rest rest;
 };
 
 #endif

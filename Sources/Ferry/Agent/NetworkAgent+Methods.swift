@@ -48,6 +48,15 @@ extension NetworkAgent {
         return try await send(request).value
     }
 
+    /// Sends a DELETE request and returns a value of the response body, as `get` does.
+    public nonisolated(nonsending) func delete<Value: Decodable & Sendable>(
+        _ url: String, headers: Headers = Headers(), arguments: Arguments = Arguments(), as type: Value.Type
+    ) async throws(RequestError) -> Value {
+        var request = HTTPRequest(.delete, url, headers: headers, as: type)
+        request.arguments = arguments
+        return try await send(request).value
+    }
+
     /// Sends a POST request and returns the response.
     @discardableResult
     public nonisolated(nonsending) func post(
@@ -179,6 +188,7 @@ extension NetworkAgent {
         for index in 0..<min(max(count, 0), most) {
             var built = try core.builder.build(Connect(path: url), at: core.builder.servers)
             built.transfer.connections = UInt32(clamping: index / loops + 1)
+            built.transfer.passesLimits = core.tokens != nil && core.isRefreshing
             let run = AwaitedRun(url: built.transfer.url, tag: nil)
             core.start(run, built, on: UInt8(index % loops))
             runs.append(run)

@@ -248,7 +248,7 @@ struct Exchange {
             if self.leg == nil { return try await send() }
         }
         var built = try built(leg)
-        built.meter = call.meter
+        (built.meter, built.transfer.passesLimits) = (call.meter, control.isRefresh)
         // One response of this run may fill the jar, and the next may empty it.
         let cookieAdditions = core.cookieAdditions
         if core.hasCookies { (hasUnknownCredentials, hadCookies) = (true, true) }

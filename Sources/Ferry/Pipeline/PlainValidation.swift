@@ -93,6 +93,7 @@ final class PlainValidation: Sendable {
         built.transfer.headers.append(conditions)
         built.beginSpan(of: watch)
         built.inform(watch)
+        built.transfer.passesLimits = core.tokens != nil && core.isRefreshing
         core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
         return run
     }

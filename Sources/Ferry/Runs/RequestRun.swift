@@ -110,6 +110,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
             } else {
                 built.beginSpan(of: run.watch)
                 built.inform(run.watch)
+                built.transfer.passesLimits = core.tokens != nil && core.isRefreshing
                 core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
             }
             return run

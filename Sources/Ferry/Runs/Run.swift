@@ -323,6 +323,7 @@ extension AwaitedRun {
         } else {
             built.beginSpan(of: run.watch)
             built.inform(run.watch)
+            built.transfer.passesLimits = core.tokens != nil && core.isRefreshing
             core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
         }
         return run

@@ -108,6 +108,7 @@ final class CoreRecord: Sendable {
                 state.requests[id]?.onBody = nil
                 state.requests[id]?.onPull = nil
                 state.requests[id]?.onTrailers = nil
+                state.requests[id]?.onStarted = nil
                 state.requests[id]?.onFinished = nil
             }
         }
@@ -118,6 +119,7 @@ final class CoreRecord: Sendable {
             state.events[id, default: []].append(.started)
             state.startOrder.append(id)
         }
+        read { $0.requests[id]?.onStarted }?()
     }
 
     func head(_ id: UInt64, _ soFar: CoreResult) {

@@ -26,6 +26,7 @@ struct CoreRequest: Sendable {
         static let duplex = Flags(rawValue: UInt32(FERRY_DUPLEX))
         static let trailers = Flags(rawValue: UInt32(FERRY_TRAILERS))
         static let notifyInformational = Flags(rawValue: UInt32(FERRY_NOTIFY_INFORMATIONAL))
+        static let unlimited = Flags(rawValue: UInt32(FERRY_UNLIMITED))
     }
 
     var url: [UInt8]
@@ -53,6 +54,8 @@ struct CoreRequest: Sendable {
     var onPull: (@Sendable (UnsafeMutableRawBufferPointer) -> Int)?
     /// The return value of `on_trailers`, on the loop's thread; nil is FERRY_ABORT.
     var onTrailers: (@Sendable (UnsafeMutableRawBufferPointer) -> Int)?
+    /// Called on the loop's thread.
+    var onStarted: (@Sendable () -> Void)?
     /// Called with the result, on the loop's thread.
     var onFinished: (@Sendable (CoreResult) -> Void)?
 
