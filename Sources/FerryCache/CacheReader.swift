@@ -126,12 +126,11 @@ final class CacheReaderPool: Sendable {
             waiting.count >= mostWaiting && lastTaken.duration(to: .now) > longestWait
         }
 
-        /// The closures to call when all readers have returned after a close.
-        mutating func endings(of count: Int) -> [@Sendable () -> Void] {
-            guard isClosed, idle.count == count else { return [] }
-            for reader in idle { reader.close() }
+        /// The readers to close when all have returned after a close, and the closures to call then.
+        mutating func endings(of count: Int) -> (readers: [CacheReader], closing: [@Sendable () -> Void])? {
+            guard isClosed, idle.count == count, !closing.isEmpty else { return nil }
             defer { closing = [] }
-            return closing
+            return (idle, closing)
         }
     }
 
@@ -205,18 +204,27 @@ final class CacheReaderPool: Sendable {
 
     /// The next lookups; `nil` if there are none, and the reader becomes idle.
     private func take(for reader: CacheReader) -> [Lookup]? {
-        let (lookups, closing) = state.withLock { state -> ([Lookup]?, [@Sendable () -> Void]) in
+        let (lookups, endings) = state.withLock { state in
             if !state.waiting.isEmpty {
                 let lookups = Array(state.waiting.prefix(Self.most))
                 state.waiting.removeFirst(lookups.count)
                 state.lastTaken = .now
-                return (lookups, [])
+                return (lookups as [Lookup]?, nil as (readers: [CacheReader], closing: [@Sendable () -> Void])?)
             }
             state.idle.append(reader)
             return (nil, state.endings(of: count))
         }
-        for close in closing { close() }
+        end(endings)
         return lookups
+    }
+
+    /// The last connection that closes may copy much of the database's log.
+    private func end(_ endings: (readers: [CacheReader], closing: [@Sendable () -> Void])?) {
+        guard let endings else { return }
+        queue.async(flags: .barrier) {
+            for reader in endings.readers { reader.close() }
+            for close in endings.closing { close() }
+        }
     }
 
     /// Ends the waiting lookups and closes the connections. May be called several times.
@@ -226,6 +234,6 @@ final class CacheReaderPool: Sendable {
             state.closing.append(done)
             return state.endings(of: count)
         }
-        for end in endings { end() }
+        end(endings)
     }
 }

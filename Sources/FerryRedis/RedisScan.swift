@@ -28,16 +28,17 @@ final class RedisScan: Sendable {
         }
     }
 
-    /// Whether a key is an entry: the prefix, the number of the format, and a digest in hexadecimal. Others may use a
+    /// The numbers of the formats that entries have had so far.
+    private static let formats = ["1".bytes, "2".bytes]
+
+    /// Whether a key is an entry: the prefix, the number of its format, and a digest in hexadecimal. Others may use a
     /// prefix that begins with the same letters.
     static func isEntry(_ name: [UInt8], under prefix: [UInt8]) -> Bool {
         guard name.starts(with: prefix) else { return false }
         let parts = name.dropFirst(prefix.count).split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-        return parts.count == 2 && !parts[0].isEmpty && parts[0].allSatisfy(isDigit) && parts[1].count == 64
-            && parts[1].allSatisfy { isDigit($0) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0) }
+        return parts.count == 2 && formats.contains(Array(parts[0])) && parts[1].count == 64
+            && parts[1].allSatisfy { "0123456789abcdef".utf8.contains($0) }
     }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
     func start() { scan(from: "0".bytes, count: 0) }
 

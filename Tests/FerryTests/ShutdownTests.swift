@@ -130,6 +130,34 @@ import Testing
         _ = await outcome.result
     }
 
+    private struct Hooked: Request {
+        let entered = Gate()
+        let gate = DispatchSemaphore(value: 0)
+        var coalesces: Bool { true }
+        var path: String { "/x" }
+        func willDeliver(_ result: Result<Reply<Response>, RequestError>) {
+            entered.open()
+            gate.wait()
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true]) func hooksThatBlockDoNotHoldItUpForEver(isInGroup: Bool)
+        async throws
+    {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
+        let request = Hooked()
+        let awaited = Task {
+            if isInGroup { return try await agent.send(BatchRequest([request])) }
+            return try await [agent.send(request).value]
+        }
+        await request.entered.pass()
+        await agent.shutdown(grace: .milliseconds(10))
+        request.gate.signal()
+        // The group was ended before its member.
+        let result = await awaited.result
+        #expect(isInGroup || (try? result.get().count) == 1)
+    }
+
     @Test func agentsMayGoWithRunsInFlight() async throws {
         let stub = StubTransport(always: .hold)
         var agent: NetworkAgent? = NetworkAgent(configuration: .test, stub: stub)

@@ -122,7 +122,8 @@ public struct AgentCache: Sendable {
     }
 
     /// Removes the entries of a request, and returns when they are removed. Other agents and processes with the same
-    /// directory remove them from their memory within milliseconds. The request's policy does not matter, only its key.
+    /// directory remove them from their memory within milliseconds. A response that this agent has requested before
+    /// is not stored, and later runs do not share its transfer. The request's policy does not matter, only its key.
     /// With ``CachePolicy/http(shared:sensitiveData:write:)``, adapters and the authenticator take part like in a run.
     /// Returns `false` if there is no cache, if its disk failed, or if an adapter failed.
     @discardableResult
@@ -132,7 +133,7 @@ public struct AgentCache: Sendable {
         var isDone = areComplete
         for key in keys {
             let isRemoved = await withCheckedContinuation { continuation in
-                cache.remove(key) { continuation.resume(returning: $0) }
+                cache.invalidate(key) { continuation.resume(returning: $0) }
             }
             isDone = isDone && isRemoved
         }
@@ -163,13 +164,14 @@ public struct AgentCache: Sendable {
     }
 
     /// Removes everything in the directory, including entries of other agents and processes, and returns when it is
-    /// removed. Others remove it from their memory within milliseconds. Returns `false` if there is no cache, or if its
-    /// store failed.
+    /// removed. Others remove it from their memory within milliseconds. A response that this agent has requested before
+    /// is not stored, and later runs do not share its transfer. Returns `false` if there is no cache, or if its store
+    /// failed.
     @discardableResult
     public func removeAll() async -> Bool {
         guard let cache = core.cache else { return false }
         return await withCheckedContinuation { continuation in
-            cache.removeAll { continuation.resume(returning: $0) }
+            cache.invalidateAll { continuation.resume(returning: $0) }
         }
     }
 

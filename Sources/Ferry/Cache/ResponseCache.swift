@@ -121,11 +121,25 @@ final class ResponseCache: Sendable {
         key.map { invalidations.isNoted($0, since: mark.own) } ?? (invalidations.mark != mark.own)
     }
 
-    /// Removes an entry that an unsafe request has invalidated (RFC 9111, 4.4).
-    func invalidate(_ key: CacheKey) {
+    /// Removes an entry that an unsafe request has invalidated (RFC 9111, 4.4), or that the application removes. A
+    /// response that this agent has requested before is not stored.
+    func invalidate(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
         changing.withLock { _ in
             invalidations.note(key)
-            remove(key)
+            remove(key, done)
+        }
+    }
+
+    /// Does the same with all entries.
+    func invalidateAll(_ done: @escaping @Sendable (Bool) -> Void) {
+        changing.withLock { _ in
+            invalidations.noteAll()
+            queued.forgetAll()
+            front.removeAll()
+            store.removeAll { [front] isDone in
+                front.removeAll()
+                done(isDone)
+            }
         }
     }
 
@@ -169,10 +183,21 @@ final class ResponseCache: Sendable {
 
     // MARK: Writing
 
-    /// Stores a response. It is in memory when this returns. `done` is called once, when it is on disk or will not be.
-    func keep(_ kept: KeptResponse, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
-        front.insert(kept.stored, for: key, bytes: kept.stored.count + key.count)
-        write(kept.stored, kept.entry, under: key, done)
+    /// Stores a response, unless this agent has invalidated the key since `mark` was read. It is in memory when this
+    /// returns. `done` is called once, when it is on disk or will not be.
+    func keep(
+        _ kept: KeptResponse, under key: CacheKey, since mark: InvalidationMark? = nil,
+        _ done: (@Sendable (Bool) -> Void)? = nil
+    ) {
+        let isKept = changing.withLock { _ in
+            if let mark, hasInvalidated(key, since: mark) { return false }
+            front.insert(kept.stored, for: key, bytes: kept.stored.count + key.count)
+            write(kept.stored, kept.entry, under: key, done)
+            return true
+        }
+        if isKept { return }
+        counters.refused(.invalidated)
+        done?(false)
     }
 
     private func write(
@@ -206,15 +231,6 @@ final class ResponseCache: Sendable {
         }
     }
 
-    func removeAll(_ done: @escaping @Sendable (Bool) -> Void) {
-        queued.forgetAll()
-        front.removeAll()
-        store.removeAll { [front] isDone in
-            front.removeAll()
-            done(isDone)
-        }
-    }
-
     /// Whether the caller is the one to refresh a stored response; then it has to report the end.
     func beginsRevalidating(_ key: VariantKey) -> Bool { revalidating.withLock { $0.insert(key).inserted } }
     func endRevalidating(_ key: VariantKey) { _ = revalidating.withLock { $0.remove(key) } }
@@ -242,8 +258,9 @@ final class ResponseCache: Sendable {
     func close(patience: DispatchTimeInterval = .seconds(10)) async {
         await withCheckedContinuation { continuation in
             let waiting = Waiting(continuation)
-            store.close { waiting.end() }
             DispatchQueue.global().asyncAfter(deadline: .now() + patience) { waiting.end() }
+            // A store may close its files at once, which also takes time.
+            DispatchQueue.global().async { [store] in store.close { waiting.end() } }
         }
     }
 

@@ -147,6 +147,25 @@ extension AgentCore {
         }.act()
     }
 
+    /// A run has its result and calls its hooks: a shutdown waits for them within the grace, but no longer.
+    func delivers(_ control: RunControl) {
+        state.withLock { state in
+            if state.controls.removeValue(forKey: ObjectIdentifier(control)) != nil, !control.isShared {
+                state.resting -= 1
+            }
+            state.undelivered += 1
+            return state.becameIdle()
+        }.act()
+    }
+
+    /// The hooks have returned.
+    func delivered() {
+        state.withLock { state in
+            state.undelivered -= 1
+            return state.becameIdle()
+        }.act()
+    }
+
     /// Registers a run that continues. If it continues from the plain transfer of `run`, it began when the counter of
     /// `cancelAll` calls had the run's number. Since its response arrived, `cancelAll` could not find it.
     func enter(_ control: RunControl, from run: Run? = nil) {

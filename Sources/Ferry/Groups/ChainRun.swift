@@ -79,7 +79,9 @@ struct ChainRun {
 
     /// The error of the chain.
     private mutating func failed(_ error: RequestError) -> RequestError {
-        guard case .fail(let step) = machine.fail() else { return error }
+        let action = machine.fail()
+        group.advance(to: GroupProgress(finished: machine.finished, total: machine.total))
+        guard case .fail(let step) = action else { return error }
         return error.at(GroupPlace(kind: .chain, index: step, name: name ?? label?.description))
     }
 
@@ -174,6 +176,7 @@ struct ChainMachine<Link: ChainLinkKind> {
 
     /// The current link has failed.
     mutating func fail() -> Action {
+        isStepRunning = false
         if state != .working { return .stop }
         state = .ended
         return .fail(step: step)

@@ -164,6 +164,14 @@ final class Invalidations: Sendable {
         }
     }
 
+    /// Notes all keys.
+    func noteAll() {
+        state.withLock { state in
+            state.last += 1
+            (state.forgotten, state.numbers) = (state.last, [:])
+        }
+    }
+
     /// Whether the key was invalidated after `mark` was read; `true` also if that is no longer known.
     func isNoted(_ key: CacheKey, since mark: UInt64) -> Bool {
         state.withLock { state in

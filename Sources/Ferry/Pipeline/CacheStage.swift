@@ -37,6 +37,8 @@ struct CacheStage: Sendable {
     let reading: RequestReading?
     /// Ends at the latest with this stage.
     var lease: CacheLease?
+    /// Read before the request was sent.
+    private var mark: ResponseCache.InvalidationMark?
 
     init(_ plan: CachePlan?, _ mode: CacheMode, url: String, _ reading: RequestReading? = nil, by core: AgentCore) {
         (self.plan, self.mode, self.url, self.reading, self.core) = (plan, mode, url, reading, core)
@@ -185,6 +187,7 @@ struct CacheStage: Sendable {
         }
         if plan != nil { core.cache?.counters.missed(miss) }
         if !mode.asksNetwork { return .refused(.notCached(miss, url: call.url)) }
+        if plan != nil { mark = core.cache?.invalidationMark }
         // The user may log out while the transfer is active.
         let (hadCookies, cookieAdditions) = (plan != nil && core.hasCookies, core.cookieAdditions)
         let fetched = await fetch(call, control)
@@ -202,7 +205,7 @@ struct CacheStage: Sendable {
     private func fetch(_ call: Call, _ control: RunControl) async -> Answer {
         var call = call
         if let http { call.http = http.mode == mode ? http : HTTPCachePlan(http.terms, mode, http.target) }
-        return await SharingStage(core: core).answer(call, control)
+        return await SharingStage(core: core).answer(call, control, storedUnder: plan?.key)
     }
 
     /// Refreshes an entry in a run of its own, unless such a run is already active.
@@ -238,7 +241,7 @@ struct CacheStage: Sendable {
             return .end
         }
         if plan.writing == .synchronous { return .write(kept) }
-        core.cache?.keep(kept, under: plan.key)
+        core.cache?.keep(kept, under: plan.key, since: mark)
         lease = nil
         return .end
     }
@@ -247,8 +250,8 @@ struct CacheStage: Sendable {
     /// arrived.
     mutating func write(_ kept: KeptResponse, _ control: RunControl, until deadline: ContinuousClock.Instant?) async {
         guard let cache = core.cache, let plan else { return }
-        let _: Bool? = await control.wait(until: deadline) { [lease] done in
-            cache.keep(kept, under: plan.key, done)
+        let _: Bool? = await control.wait(until: deadline) { [lease, mark] done in
+            cache.keep(kept, under: plan.key, since: mark, done)
             // The storage carries both out in this order.
             lease?.end()
         }

@@ -8,20 +8,21 @@ import Synchronization
 struct SharingStage: Sendable {
     let core: AgentCore
 
-    /// Uses the network: alone, or together with runs of the same request.
-    func answer(_ call: Call, _ control: RunControl) async -> Answer {
+    /// Uses the network: alone, or together with runs of the same request. `storedKey` is that of a response which
+    /// is stored with a time to live.
+    func answer(_ call: Call, _ control: RunControl, storedUnder storedKey: CacheKey?) async -> Answer {
         // A run that reports upload progress sends its own body.
         guard call.request.coalesces, call.meter == nil, let key = key(of: call.request, call, control) else {
             return await Exchange.answer(call, control, by: core)
         }
         let table = core.sharedTransfers
         // A transfer that was sent before a change would return what was there before it.
-        let cache = call.http == nil ? nil : core.cache
+        let cache = call.http == nil && storedKey == nil ? nil : core.cache
         let mark = cache?.invalidationMark ?? .init()
         let (shared, number, isNew) = table.join(key) {
             SharedTransfer(RunControl(tag: nil, isRefresh: control.isRefresh, isShared: true), since: mark)
         } unless: { active in
-            cache?.hasInvalidated(call.http?.target.key, since: active.mark) ?? false
+            cache?.hasInvalidated(storedKey ?? call.http?.target.key, since: active.mark) ?? false
         }
         let priority = control.lead { [weak shared, core] in shared?.setPriority($0, of: number, in: core) }
         shared.setPriority(priority ?? call.request.priority, of: number, in: core)

@@ -236,8 +236,9 @@ final class CachedRun: Sendable {
             RunEnd.process(request, made.reply, answer, url: url, watch, by: core, &times)
             return times
         }
-        // From here on its group stands for it: a blocked callback queue must not hold a shutdown beyond the grace.
-        if group?.queues != nil { core.leave(control) }
+        // Hooks that block must not hold a shutdown beyond the grace. For a member its group stands from here on.
+        if group == nil { core.delivers(control) } else { core.leave(control) }
+        defer { if group == nil { core.delivered() } }
         await onQueue(group?.queues?.callback) { [self] in
             RunEnd.deliver(watch, RunOutcome(made.reply), metrics(answer, times)) { request.willDeliver(made.reply) }
         }

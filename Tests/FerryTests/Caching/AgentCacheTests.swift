@@ -49,6 +49,42 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test(arguments: [true, false], [CachePolicy.Writing.synchronous, .asynchronous])
+    func aResponseThatWasRequestedBeforeARemovalIsNotStored(all: Bool, writing: CachePolicy.Writing) async throws {
+        let stub = StubTransport { _ in .hold }
+        let agent = bench.agent(stub)
+        func kept(_ path: String) -> Kept {
+            Kept(path: path, cachePolicy: .timeToLive(.seconds(60), write: writing))
+        }
+        let started = Outcome<String>()
+        agent.start(kept("/a"), completion: started.take)
+        await stub.waitForHeld(1)
+        async let awaited = agent.send(kept("/b")).value
+        await stub.waitForHeld(2)
+        async let other = agent.send(kept("/c")).value
+        await stub.waitForHeld(3)
+        if all {
+            #expect(await agent.cache.removeAll())
+        } else {
+            for path in ["/a", "/b"] { #expect(await agent.cache.remove(kept(path))) }
+        }
+        stub.releaseAll(with: .response(body: "old"))
+        #expect(try await started.result.get().value == "old")
+        #expect(try await [awaited, other] == ["old", "old"])
+        for path in ["/a", "/b"] {
+            #expect(await fault { try await agent.cache.reply(for: kept(path)) } == .notCached(.notFound))
+        }
+        let isOtherGone = await fault { try await agent.cache.reply(for: kept("/c")) } == .notCached(.notFound)
+        #expect(isOtherGone == all)
+        // What is requested afterwards is stored.
+        async let later = agent.send(kept("/a")).value
+        await stub.waitForHeld(1)
+        stub.releaseAll(with: .response(body: "new"))
+        #expect(try await later == "new")
+        #expect(try await agent.cache.reply(for: kept("/a")).value == "new")
+        await agent.shutdown()
+    }
+
     /// Waits until an agent has no entry for a request any more.
     private func waitUntilGone(_ path: String, _ agent: NetworkAgent) async {
         while await fault({ try await agent.cache.reply(for: Kept(path: path)) }) != .notCached(.notFound) {

@@ -26,8 +26,10 @@ import Testing
         await agent.shutdown()
     }
 
-    /// Its disk hangs.
+    /// Its disk hangs: it never says that it is closed, or blocks the caller.
     private final class Endless: CacheStorage {
+        private let gate: DispatchSemaphore?
+        init(blocking gate: DispatchSemaphore? = nil) { self.gate = gate }
         private let memory = MemoryCacheStorage(maxBytes: 1 << 20)
         func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) { memory.read(key, answer) }
         func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
@@ -37,15 +39,15 @@ import Testing
         func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
         func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
         var counts: CacheCounts { memory.counts }
-        func close(_ done: @escaping @Sendable () -> Void) {}
+        func close(_ done: @escaping @Sendable () -> Void) { gate?.wait() }
     }
 
-    @Test(.timeLimit(.minutes(1))) func aStoreThatDoesNotCloseDoesNotHoldUpAShutdown() async throws {
-        var configuration = NetworkConfiguration.test
-        configuration.cache = CacheConfiguration(storage: { Endless() })
-        let agent = NetworkAgent(configuration: configuration, stub: counting())
-        await agent.core.cache?.close(patience: .milliseconds(10))
-        await agent.shutdown()
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true])
+    func aStoreThatDoesNotCloseDoesNotHoldUpAShutdown(blocks: Bool) async throws {
+        let gate = DispatchSemaphore(value: 0)
+        let cache = ResponseCache(CacheConfiguration(storage: { Endless(blocking: blocks ? gate : nil) }))
+        await cache.close(patience: .milliseconds(10))
+        gate.signal()
     }
 
     @Test func memoryServesWhereTheDiskFails() async throws {

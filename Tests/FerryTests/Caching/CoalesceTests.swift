@@ -40,6 +40,23 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test(arguments: [CachePolicy.timeToLive(.seconds(60)), .http()])
+    func aRunAfterARemovalDoesNotShareAnEarlierTransfer(policy: CachePolicy) async throws {
+        let bench = CacheBench()
+        let agent = bench.agent(stub)
+        let kept = request { $0.cachePolicy = policy }
+        let early = start(agent, kept)
+        await stub.waitForHeld(1)
+        #expect(await agent.cache.remove(kept))
+        let late = start(agent, kept)
+        await stub.waitForHeld(2)
+        stub.answer(try #require(stub.held.first), with: .response(body: "old"))
+        #expect(try await early.outcome.result.get().value == "old")
+        stub.releaseAll(with: .response(body: "new"))
+        #expect(try await late.outcome.result.get().value == "new")
+        await agent.shutdown()
+    }
+
     @Test func identicalRunsShareOneTransfer() async throws {
         let agent = NetworkAgent(configuration: .test, stub: stub)
         let runs = (0..<10).map { _ in start(agent, request()) }

@@ -52,6 +52,19 @@ import Testing
         #expect(told.withLock { $0.last } == GroupProgress(finished: 4, total: 4))
     }
 
+    @Test func aStepThatFailsHasEnded() async throws {
+        let agent = NetworkAgent.with(StubTransport(["/1": .response(status: 500)]))
+        let told = Mutex<[GroupProgress]>([])
+        let outcome = KeptResult<Int>()
+        let task = agent.start(
+            ChainRequest(Count(number: 0)).then { Count(number: $0 + 1) }.then { Count(number: $0 + 1) },
+            progress: { progress in told.withLock { $0.append(progress) } }, completion: outcome.take)
+        #expect(await outcome.error?.failedIndex == 1)
+        #expect(task.progress == GroupProgress(finished: 2, total: 3))
+        #expect(told.withLock { $0.last } == GroupProgress(finished: 2, total: 3))
+        await agent.shutdown()
+    }
+
     @Test func pagesUntilThereAreNoMore() async throws {
         @Sendable func pages(from number: Int, _ soFar: [Int]) -> ChainRequest<[Int]> {
             ChainRequest(Count(number: number)).map { soFar + [$0] }.then { all in
