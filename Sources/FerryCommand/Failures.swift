@@ -177,14 +177,6 @@ enum FailureText {
         return String(url[..<begin] + rest.prefix { $0 != "?" && $0 != "#" })
     }
 
-    /// A valid URL without user and password.
-    static func withoutUser(_ url: String) -> String {
-        let begin = url.firstRange(of: "://")?.upperBound ?? url.startIndex
-        let end = url[begin...].firstIndex { "/?#".contains($0) } ?? url.endIndex
-        guard let at = url[begin..<end].lastIndex(of: "@") else { return url }
-        return String(url[..<begin] + url[url.index(after: at)...])
-    }
-
     private static func place(of url: String) -> (host: String, authority: String) {
         let bare = shown(url)
         let rest = bare.firstRange(of: "://").map { bare[$0.upperBound...] } ?? bare[...]

@@ -19,7 +19,7 @@ extension StubTransport {
         private enum Kind: Sendable {
             case hold
             case response(head: [UInt8], body: [UInt8])
-            case failure(TransferFailure, TransferPhase)
+            case failure(TransferFailure, TransferPhase, mayHaveBeenProcessed: Bool)
         }
 
         private let kind: Kind
@@ -48,23 +48,44 @@ extension StubTransport {
             return response(status: status, headers: headers)
         }
 
-        /// A failure of the network, in the phase `waitingHead`. A code that no transport can produce, like `decoding`,
-        /// ends the process. A detail that none can produce is left out.
-        public static func failure(_ code: RequestError.Code) -> Answer {
+        /// A failure of the network, in the phase in which it usually occurs: `.connect(.refused)` before the request
+        /// is sent, `.connectionReset` while its response is awaited, `.incompleteBody` in the body. From the phase
+        /// follows whether the server may have processed the request (``RequestError/mayHaveBeenProcessed``), unless
+        /// you say so; it decides about retries. A code that no transport can produce, like `decoding`, ends the
+        /// process. A detail that none can produce is left out.
+        public static func failure(_ code: RequestError.Code, mayHaveBeenProcessed: Bool? = nil) -> Answer {
             guard let failure = TransferFailure(code) else {
                 preconditionFailure("no transport ends with \(code)")
             }
-            return Answer(kind: .failure(failure, .waitHead))
+            let phase = phase(of: code)
+            // A server refuses a stream before it processes it (RFC 9113, 8.7).
+            let wasSent = phase.rawValue > TransferPhase.tls.rawValue && code != .http2Stream(.refused)
+            return Answer(kind: .failure(failure, phase, mayHaveBeenProcessed: mayHaveBeenProcessed ?? wasSent))
+        }
+
+        private static func phase(of code: RequestError.Code) -> TransferPhase {
+            switch code {
+            case .queueFull, .timeout(.queue), .invalidURL, .unsupportedScheme, .invalidRequest: .queued
+            case .dns, .timeout(.dns): .dns
+            case .connect, .proxy, .addressForbidden, .timeout(.connect): .connect
+            case .tls, .timeout(.tls): .tls
+            case .incompleteBody, .responseTooLarge, .contentDecoding, .timeout(.read), .timeout(.lowSpeed): .body
+            default: .waitHead
+            }
         }
 
         /// A failure of the network with a message.
-        static func failure(_ failure: TransferFailure) -> Answer { Answer(kind: .failure(failure, .connect)) }
+        static func failure(_ failure: TransferFailure) -> Answer {
+            Answer(kind: .failure(failure, .connect, mayHaveBeenProcessed: false))
+        }
 
         /// The result; `nil` for a request that is held.
         func result(_ id: TransferID) -> TransferResult? {
             switch kind {
             case .hold: return nil
-            case .failure(let failure, let phase): return TransferResult(id: id, failure: failure, phase: phase)
+            case .failure(let failure, let phase, let mayHaveBeenProcessed):
+                return TransferResult(
+                    id: id, failure: failure, phase: phase, mayHaveBeenProcessed: mayHaveBeenProcessed)
             case .response(let head, let body):
                 do throws(TransferFailure) {
                     return try TransferResult(id: id, head: head, body: body)

@@ -161,12 +161,8 @@ package enum RecordedBody {
         case .form:
             // It may also be JSON that was sent as a form.
             if SecretBodies.isJSONForm(recorded) {
-                let mask = Array("***".utf8)
-                if SecretBodies.matchesJSON(recorded, body) { return true }
-                if recorded.contains(mask), matchesLines(recorded, body) { return true }
-                // A mask in a text within it. Others have quotes, also where the value had none.
-                return recorded.contains([0x3D] + mask)
-                    && matchesAround(recorded.replacing([0x22] + mask + [0x22], with: mask), body)
+                if SecretBodies.matchesJSON(recorded, body, comparingTexts: matchesText) { return true }
+                return recorded.contains(Array("***".utf8)) && matchesLines(recorded, body, matchesText)
             }
             let (left, right) = (arguments(recorded), arguments(body))
             return left.count == right.count && zip(left, right).allSatisfy(matchesArgument)
@@ -187,17 +183,26 @@ package enum RecordedBody {
         form.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
     }
 
-    private static func matchesLines(_ recorded: [UInt8], _ body: [UInt8]) -> Bool {
+    /// The masked values of a URL or a form match any value.
+    private static func matchesText(_ recorded: String, _ text: String) -> Bool {
+        matchesAround(recorded.utf8, text.utf8)
+    }
+
+    private static func matchesLines(
+        _ recorded: [UInt8], _ body: [UInt8], _ comparison: SecretBodies.Comparison? = nil
+    ) -> Bool {
         let (left, right) = (BodyFormat.lines(of: recorded), BodyFormat.lines(of: body))
-        return left.count == right.count && zip(left, right).allSatisfy { matchesLine($0.text, $1.text) }
+        return left.count == right.count && zip(left, right).allSatisfy { matchesLine($0.text, $1.text, comparison) }
     }
 
     /// A masked line was written anew, so that its spaces may differ.
-    private static func matchesLine(_ recorded: ArraySlice<UInt8>, _ line: ArraySlice<UInt8>) -> Bool {
+    private static func matchesLine(
+        _ recorded: ArraySlice<UInt8>, _ line: ArraySlice<UInt8>, _ comparison: SecretBodies.Comparison?
+    ) -> Bool {
         if recorded == line { return true }
         // A record of RFC 7464 begins with 0x1E.
         let (left, right) = (recorded.drop { $0 <= 0x20 }, line.drop { $0 <= 0x20 })
-        return SecretBodies.matchesJSON(Array(left), Array(right))
+        return SecretBodies.matchesJSON(Array(left), Array(right), comparingTexts: comparison)
     }
 
     private static func matchesPart(_ recorded: BodyFormat.Part, _ part: BodyFormat.Part) -> Bool {

@@ -85,7 +85,7 @@ import Testing
             #expect(error.mayHaveBeenProcessed)
             #expect(error.response?.status == 404 && error.status == 404)
             #expect(error.response?.headers == ["X": "1"])
-            #expect(error.response?.body.count == 4096)
+            #expect(error.response?.body.count == 5000)
         }
         #expect(try await agent.send(Full(statusValidation: .any)).status == 404)
         #expect(try await agent.send(Full(statusValidation: .codes([404]))).status == 404)

@@ -1,3 +1,4 @@
+import FerryTesting
 import FerryTransport
 import Testing
 
@@ -5,6 +6,47 @@ import Testing
 
 @Suite struct RequestErrorTests {
     private typealias Code = RequestError.Code
+
+    private struct Problem: Decodable {
+        var title: String
+    }
+
+    @Test func theBodyOfARejectedResponseIsDecoded() async throws {
+        let stub = StubTransport { request in
+            request.url.hasSuffix("/long")
+                ? .response(status: 500, body: String(repeating: "é", count: 50_000))
+                : .response(
+                    status: 422, headers: ["Content-Type": "application/problem+json"], body: #"{"title": "no"}"#)
+        }
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        let error = await fault { () throws(RequestError) in _ = try await agent.delete("/x", as: Problem.self) }
+        let response = try #require(error?.response)
+        #expect(try response.decode(Problem.self).title == "no" && !response.isTruncated)
+        #expect(response.text == #"{"title": "no"}"#)
+        let long = await fault { () throws(RequestError) in _ = try await agent.get("/long") }
+        #expect(long?.response?.body.count == 65_536 && long?.response?.isTruncated == true)
+        #expect(throws: DecodingError.self) { try long?.response?.decode(Problem.self) }
+        await agent.shutdown()
+    }
+
+    /// By the error of a stub, too.
+    @Test func whatMayHaveBeenProcessedIsNotRetried() async throws {
+        for (answer, phase, attempts) in [
+            (StubTransport.Answer.failure(.connect(.refused)), RequestPhase.connect, 2),
+            (.failure(.dns(.temporary)), .dns, 2), (.failure(.connectionReset), .waitingHead, 1),
+            (.failure(.connectionReset, mayHaveBeenProcessed: false), .waitingHead, 2),
+            (.failure(.incompleteBody), .body, 1), (.failure(.http2Stream(.refused)), .waitingHead, 2),
+        ] {
+            let stub = StubTransport(always: answer)
+            var configuration = NetworkConfiguration.test
+            configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
+            let agent = NetworkAgent(configuration: configuration, stub: stub)
+            let error = await fault { () throws(RequestError) in _ = try await agent.post("/x") }
+            #expect(error?.phase == phase && stub.requests.count == attempts, "\(String(describing: error))")
+            #expect(error?.mayHaveBeenProcessed == (attempts == 1))
+            await agent.shutdown()
+        }
+    }
 
     @Test func everyCodeOfTheCoreHasItsWord() {
         let table: [(TransferFailure.Code, TransferFailure.Detail, RequestError.Code)] = [

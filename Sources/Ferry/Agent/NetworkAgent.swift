@@ -81,8 +81,9 @@ public final class NetworkAgent: Sendable {
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }
 
     /// Waits until the task is cancelled or the agent is shut down, then shuts it down with a grace period of 5
-    /// seconds, and returns when every run has its result. Use it to run the agent in a task group, or in a
-    /// `ServiceGroup` of swift-service-lifecycle, whose `Service` protocol requires this method.
+    /// seconds, and returns when every run has its result. Use it to run the agent in a task group. It has the form of
+    /// `Service` in swift-service-lifecycle; it does not react to a graceful shutdown of a `ServiceGroup`, only to a
+    /// cancellation, so wrap it in `cancelWhenGracefulShutdown`.
     public func run() async throws { try await run(grace: .seconds(5)) }
 
     /// Like ``run()``, with your own grace period. Cancelling the task does not shorten it. If the agent was shut down

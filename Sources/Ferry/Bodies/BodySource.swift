@@ -173,7 +173,8 @@ final class StreamSource: BodySource {
         pipe.close()
         switch before {
         case .unread: whenUnread?()
-        case .pumping(let task): task.cancel()
+        // Not here, on the event loop's thread: the handlers of a cancellation are application code.
+        case .pumping(let task): DispatchQueue.global().async { task.cancel() }
         case .closed: break
         }
     }

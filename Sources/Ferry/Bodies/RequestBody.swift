@@ -96,8 +96,9 @@ public struct RequestBody: Sendable {
         RequestBody(content: .pulled(StreamBody(length: length, makeSequence)), contentType: contentType)
     }
 
-    /// A body from a sequence that can be read only once. If it has to be sent again (a second run, a retry, a redirect
-    /// that keeps the body), the run fails with `bodyNotReplayable`, unless nothing of the sequence was read.
+    /// A body from a sequence that can be read only once. Unless nothing of the sequence was read, a second run and a
+    /// redirect that keeps the body fail with `bodyNotReplayable`, and there is no retry: the run ends with the
+    /// response or the error of its first attempt.
     ///
     /// Keep the body itself: a second body from the same sequence does not know that it was read. No content type is
     /// sent unless you set it here or in the header fields.

@@ -1,3 +1,4 @@
+import Dispatch
 import FerryTransport
 import FoundationEssentials
 import Synchronization
@@ -237,7 +238,8 @@ final class TrailedSource: BodySource {
             if case .asked(let task) = state.trailers { return task }
             return nil
         }
-        task?.cancel()
+        // Not here, on the event loop's thread: the handlers of a cancellation are application code.
+        if let task { DispatchQueue.global().async { task.cancel() } }
         source.close()
     }
 }

@@ -133,7 +133,8 @@ public struct NetworkConfiguration: Sendable {
     /// is not replaced before half of its lifetime. The default is 30 seconds.
     public var tokenRefreshLead: Duration = .seconds(30)
 
-    /// Supplies credentials for challenges of servers and proxies. The default is `nil`: 401 and 407 are delivered.
+    /// Supplies credentials for challenges of servers and proxies. The default is `nil`: a 401 is
+    /// delivered, and a 407 of a proxy is `proxy(authRequired)`.
     public var credentialProvider: (any CredentialProvider)?
 
     /// The store of the cache. The default is `nil`: no responses are stored.
@@ -205,8 +206,8 @@ public struct Limits: Sendable, Hashable {
     /// 1,048,576 per event loop.
     public var maxConcurrentTransfers = 1024
 
-    /// The maximum number of concurrent exchanges per scheme, host and port, at least one per event loop. The default
-    /// is 64.
+    /// The maximum number of concurrent exchanges per scheme, host and port, at least one per event loop, and at most
+    /// 100 per event loop if HTTP/2 may be used. The default is 64.
     public var transfersPerHost = 64
 
     /// The maximum number of concurrent requests on one HTTP/2 connection; further requests open another. The server

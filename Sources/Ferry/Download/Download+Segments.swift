@@ -174,7 +174,10 @@ extension Download {
             if plan.options.segments > 1, plan.isGet, !question.isRanged, !state.hasRestarted {
                 question = DownloadMachine.Question(end: plan.options.minimumSegmentSize, isFirst: true)
             }
-            if question.offset == 0 && !state.hasRestarted { question.complete = state.completed?.validator }
+            // Once the file is in segments, the other workers write to it.
+            if index == nil && question.offset == 0 && !state.hasRestarted {
+                question.complete = state.completed?.validator
+            }
             return question
         }
     }

@@ -96,6 +96,8 @@ final class DownloadWorker: BodyCarrier {
         case .fail(let why): throw mismatch(why, head)
         case .take(let offset, let length, let total):
             try download.checkLength(total, head)
+            // An interceptor responds with the whole file, but the other workers write to their segments.
+            if current == nil, segment.withLock({ $0 != nil }) { return try restart(.ignoredRange, head) }
             if offset == 0 && (question.end == nil || question.isFirst) {
                 if try await download.isUnchanged(head, total: total, control) {
                     current?.run.abandon(expecting: head.result.contentLength)

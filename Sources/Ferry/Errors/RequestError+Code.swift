@@ -74,7 +74,7 @@ extension RequestError {
 
         /// The text is not a valid URL.
         public static var invalidURL: Code { Code(.invalidURL) }
-        /// The scheme is not http or https, or is missing.
+        /// The scheme is missing, or is another than `http`, `https`, `http+unix` and `https+unix`.
         public static var unsupportedScheme: Code { Code(.unsupportedScheme) }
         /// The request is invalid.
         public static var invalidRequest: Code { Code(.invalidRequest) }
@@ -247,7 +247,7 @@ extension RequestError.Code {
     public enum HTTP2Fault: String, Sendable, Hashable, CaseIterable {
         /// The request was certainly not processed.
         case refused
-        /// The server no longer needs the stream.
+        /// The server has reset the stream because it does not need it any more.
         case cancel
         /// The server failed.
         case `internal`
@@ -293,7 +293,7 @@ extension RequestError.Code {
         case lowSpeed
         /// The exchange as a whole.
         case total
-        /// The whole run, including the queue.
+        /// The whole run. A run that still waits in the queue at its deadline fails with `queue`.
         case deadline
     }
 

@@ -33,7 +33,7 @@ extension RequestError {
     /// A response that was not accepted, either complete or, in the phase `body`, because of its head.
     package init(
         _ code: Code, phase: RequestPhase = .processing, message: String, cause: (any Error)? = nil, response: Response,
-        body: [UInt8]? = nil
+        body: [UInt8]? = nil, isCut: Bool = false
     ) {
         let result = response.result
         var facts = Facts(code: code, phase: phase)
@@ -44,9 +44,11 @@ extension RequestError {
         facts.mayHaveBeenProcessed = response.attempts > 0
         facts.redirects = response.redirects
         facts.measure(response.metrics)
+        let kept = body?.prefix(RejectedResponse.most) ?? Array(result.body.prefix(RejectedResponse.mostCollected))[...]
+        let length = body.map { isCut ? .max : $0.count } ?? result.body.count
         facts.response = RejectedResponse(
-            status: response.status, headers: Headers(response.headers.fields),
-            body: Array((body ?? Array(result.body.prefix(RejectedResponse.most))).prefix(RejectedResponse.most)))
+            status: response.status, headers: Headers(response.headers.fields), body: Array(kept),
+            isTruncated: kept.count < length)
         self.init(facts)
     }
 

@@ -1,3 +1,6 @@
+public import FerryJSON
+import FoundationEssentials
+
 /// The error type of Ferry: a code to match, the phase in which it happened, and the underlying error.
 ///
 ///     do throws(RequestError) {
@@ -72,10 +75,28 @@ public struct RequestError: Error, Sendable {
         public let status: Int
         /// The header fields.
         public let headers: Headers
-        /// The first bytes of the body, at most 4,096.
+        /// The first bytes of the body: at most 65,536, and at most 4,096 of a stream, a download or an exchange.
         public let body: [UInt8]
+        /// Whether there was more of the body than this. Not known, and `false`, if nothing of a body was read.
+        public let isTruncated: Bool
 
-        static let most = 4096
+        /// Of a body that is in memory, and of one that is still to be read.
+        static let (mostCollected, most) = (65_536, 4_096)
+
+        /// The body as text, decoded with the charset of its `Content-Type`, or as UTF-8 if there is none or it is
+        /// unknown on this machine. Invalid bytes are replaced by U+FFFD.
+        public var text: String {
+            let encoding = TextEncoding(contentType: headers["Content-Type"]) ?? .utf8
+            return body.withUnsafeBytes { encoding.decode($0) } ?? String(decoding: body, as: UTF8.self)
+        }
+
+        /// A value of the JSON in the body, like the problem details of RFC 9457. Throws a `DecodingError` if the body
+        /// is not JSON of this type, for example because it is truncated.
+        public func decode<Value: Decodable>(
+            _ type: Value.Type = Value.self, by decoder: FerryJSONDecoder = FerryJSONDecoder()
+        ) throws -> Value {
+            try decoder.decode(type, from: body)
+        }
     }
 
     struct Facts: Sendable {

@@ -25,17 +25,18 @@ extension LogSink {
     }
 }
 
-/// The severity of an entry. Ferry itself logs nothing above ``debug``.
+/// The severity of an entry. Ferry itself logs nothing above ``debug``, except a ``warning`` if changed TLS files
+/// cannot be used.
 public enum LogLevel: Int, Sendable, Hashable, CaseIterable, Comparable, CustomStringConvertible {
     /// Every step, with header fields.
     case trace
     /// Starts, ends and retries.
     case debug
-    /// For entries of the application, like all higher levels.
+    /// For entries of the application.
     case info
     /// A notable event.
     case notice
-    /// A possible problem.
+    /// A possible problem: changed TLS files that cannot be used.
     case warning
     /// A failure.
     case error

@@ -162,7 +162,7 @@ final class RunLog: Sendable {
     /// The TLS files have changed.
     func trustChanged(fault: String?) {
         let message = fault.map { "changed TLS files cannot be used: \($0)" } ?? "changed TLS files are in use"
-        sink.log(.debug, LogEntry(.debug, message))
+        sink.log(fault == nil ? .debug : .warning, LogEntry(.debug, message))
     }
 
     /// The run is retried after `delay`, because of this error.

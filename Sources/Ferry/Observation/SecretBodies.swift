@@ -68,15 +68,35 @@ package enum SecretBodies {
         if isJSONForm(body) {
             var masked = maskedJSON(text, declared)
             if masked == nil, !has(tooMany: lineEnds, mostLines, in: text) { masked = maskedLines(text, declared) }
-            // A text within it may be a URL or a form: there the name follows other JSON.
-            return masked.map { masked in
-                maskedArguments(mark + masked) { name in
-                    let last = name.split { $0 == "\"" || $0 == "?" }.last.map(String.init) ?? name
-                    return isSecret(last, declared) || last == "code"
-                }.text
-            }
+            return masked.map { mark + maskedTexts(of: $0, declared) }
         }
         return maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
+    }
+
+    /// Each text within JSON may be a URL or a form, whose secret values end with the text.
+    private static func maskedTexts(of json: [UInt8], _ declared: [String]) -> [UInt8] {
+        var (made, text, isEscaped): ([UInt8], [UInt8], Bool) = ([], [], false)
+        func end() {
+            made +=
+                !text.contains(UInt8(ascii: "="))
+                ? text
+                : maskedArguments(text) { name in
+                    let last = name.split(separator: "?").last.map(String.init) ?? name
+                    return isSecret(last, declared) || last == "code"
+                }.text
+            text = []
+        }
+        for byte in json {
+            if byte == UInt8(ascii: "\""), !isEscaped {
+                end()
+                made.append(byte)
+            } else {
+                text.append(byte)
+            }
+            isEscaped = byte == UInt8(ascii: "\\") && !isEscaped
+        }
+        end()
+        return made
     }
 
     /// The text of a form or a query with its secret values masked, and its arguments. Some servers separate arguments
@@ -217,10 +237,16 @@ package enum SecretBodies {
         return mask.masked { isSecret($0, declared) }
     }
 
-    /// Whether a JSON text matches a recorded one, in which a masked value matches any value.
-    package static func matchesJSON(_ recorded: [UInt8], _ text: [UInt8]) -> Bool {
+    /// Compares a text within JSON with a recorded one that has marks.
+    package typealias Comparison = (_ recorded: String, _ text: String) -> Bool
+
+    /// Whether a JSON text matches a recorded one, in which a masked value matches any value. Texts within JSON that
+    /// was sent as a form may have marks, too, which `comparison` then compares.
+    package static func matchesJSON(
+        _ recorded: [UInt8], _ text: [UInt8], comparingTexts comparison: Comparison? = nil
+    ) -> Bool {
         guard let left = try? JSON(parsing: recorded), let right = try? JSON(parsing: text) else { return false }
-        return hasMark(left, 0) && matches(left, right, 0)
+        return hasMark(left, 0, inTexts: comparison != nil) && matches(left, right, 0, comparison)
     }
 
     /// Deeper values are redacted as a whole, because each level is searched by a call of its own.
@@ -234,22 +260,29 @@ package enum SecretBodies {
         return json.array?.contains { hasSecrets($0, declared, level + 1) } ?? false
     }
 
-    private static func hasMark(_ json: JSON, _ level: Int) -> Bool {
+    private static func hasMark(_ json: JSON, _ level: Int, inTexts: Bool) -> Bool {
         if level > mostLevels { return false }
-        if let object = json.object { return object.contains { hasMark($0.value, level + 1) } }
-        if let array = json.array { return array.contains { hasMark($0, level + 1) } }
-        return json.string == Redaction.mark
+        if let object = json.object { return object.contains { hasMark($0.value, level + 1, inTexts: inTexts) } }
+        if let array = json.array { return array.contains { hasMark($0, level + 1, inTexts: inTexts) } }
+        return json.string.map { $0 == Redaction.mark || inTexts && hasMarkedArgument($0) } ?? false
     }
 
-    private static func matches(_ recorded: JSON, _ json: JSON, _ level: Int) -> Bool {
+    private static func hasMarkedArgument(_ text: String) -> Bool { text.contains("=\(Redaction.mark)") }
+
+    private static func matches(_ recorded: JSON, _ json: JSON, _ level: Int, _ comparison: Comparison?) -> Bool {
         if recorded.string == Redaction.mark || level > mostLevels { return true }
         if let left = recorded.object {
             guard let right = json.object, left.count == right.count else { return false }
-            return left.allSatisfy { key, value in right[key].map { matches(value, $0, level + 1) } ?? false }
+            return left.allSatisfy { key, value in
+                right[key].map { matches(value, $0, level + 1, comparison) } ?? false
+            }
         }
         if let left = recorded.array {
             guard let right = json.array, left.count == right.count else { return false }
-            return zip(left, right).allSatisfy { matches($0, $1, level + 1) }
+            return zip(left, right).allSatisfy { matches($0, $1, level + 1, comparison) }
+        }
+        if let comparison, let left = recorded.string, hasMarkedArgument(left), let right = json.string {
+            return comparison(left, right)
         }
         return recorded == json
     }

@@ -271,7 +271,7 @@ extension Exchange {
         let isAnswered = challenger == .server ? credential(for: url) != nil : proxyCredential != nil
         let asked = try asked()
         // libcurl answers challenges, and carries no exchange in full duplex: its caller gets the refusal.
-        if case .pulled(let body) = asked.body?.content, body is WriterBody { return nil }
+        if carrier?.writerBody != nil { return nil }
         guard !isAnswered, credentials.count < Self.mostChallenges, asked.body?.isReplayable ?? true,
             let place = try place(of: challenger, for: asked.url)
         else { return nil }

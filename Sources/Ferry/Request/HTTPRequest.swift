@@ -1,7 +1,7 @@
 public import FerryJSON
 import FoundationEssentials
 
-/// A request without a type of its own: a mutable value with every member of ``Request``.
+/// A request without a type of its own: a mutable value with the members of ``Request`` except its hooks.
 ///
 ///     var order = HTTPRequest(.post, "/orders", body: .json(cart), as: Receipt.self)
 ///     order.deadline = .seconds(2)

@@ -164,10 +164,11 @@ public struct EventStream: AsyncSequence, Sendable {
                 try piece.withUnsafeBytes { try connection?.parser.take($0, into: &events) }
             } catch {
                 // After the events that came before it.
-                (isOver, connection) = (true, nil)
-                failure = RequestError(
+                let error = RequestError(
                     .responseTooLarge, message: "an event is longer than \(stream.maxEventBytes) bytes",
                     response: head)
+                failure = connection?.body.reject(with: error)
+                (isOver, connection) = (true, nil)
                 return
             }
             lastEventID = connection?.parser.lastEventID
@@ -193,17 +194,19 @@ public struct EventStream: AsyncSequence, Sendable {
                 return
             }
             guard response.status == 200 else {
-                throw RequestError(
-                    .invalidStatusCode(response.status),
-                    message: "expected status 200 for an event stream, found \(response.status)",
-                    response: response.head)
+                throw response.body.reject(
+                    with: RequestError(
+                        .invalidStatusCode(response.status),
+                        message: "expected status 200 for an event stream, found \(response.status)",
+                        response: response.head))
             }
             let type = response.headers["Content-Type"].flatMap(MediaType.init)
             guard let type, type.matches("text/event-stream") else {
-                throw RequestError(
-                    .invalidContentType,
-                    message: "expected content type text/event-stream, found \(type?.description ?? "none")",
-                    response: response.head)
+                throw response.body.reject(
+                    with: RequestError(
+                        .invalidContentType,
+                        message: "expected content type text/event-stream, found \(type?.description ?? "none")",
+                        response: response.head))
             }
             connection = Connection(
                 head: response.head, body: response.body,

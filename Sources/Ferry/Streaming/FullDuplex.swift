@@ -32,8 +32,9 @@ extension NetworkAgent {
     ///
     /// The request must not have a body of its own, and an adapter must not set another one: either fails with
     /// `invalidRequest(body)`. An adapter may compress the body and add trailers. Redirects, retries, adapters and
-    /// credentials work as for ``stream(_:onInformational:)`` until a byte of the body has been sent; after that they
-    /// fail with `bodyNotReplayable`. `trailers` has the names of the fields that
+    /// credentials work as for ``stream(_:onInformational:)`` until a byte of the body has been sent. After that a
+    /// redirect that keeps the body fails with `bodyNotReplayable`, and any other response or failure that would lead
+    /// to another attempt is the last. `trailers` has the names of the fields that
     /// ``RequestBodyWriter/finish(trailers:)`` may send; the rules are those of ``RequestBody/withTrailers(_:_:)``.
     ///
     /// Throws what the closure throws. Errors of the exchange itself are thrown by the closure's reader and writer.
@@ -87,28 +88,34 @@ public struct ExchangeResponse: Sendable {
 /// An exchange whose closure is running.
 final class RunningExchange: Sendable {
     private struct State {
+        /// These three until its end: who keeps the response or the writer does not keep the agent.
+        var core: AgentCore?
         var task: Task<Result<StreamedResponse, RequestError>, Never>?
+        var carrier: StreamCarrier?
         var result: Result<StreamedResponse, RequestError>?
         var url = ""
-        var carrier: StreamCarrier?
+        /// The last run of the carrier.
+        var lastRun: StreamRun?
     }
 
     let writerBody: WriterBody
-    private let core: AgentCore
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(_ body: WriterBody, by core: AgentCore) {
         writerBody = body
-        self.core = core
+        state = Mutex(State(core: core))
     }
 
     var url: String { state.withLock { $0.url } }
 
-    private var run: StreamRun? { state.withLock { $0.carrier }?.run }
+    private var run: StreamRun? {
+        let (carrier, lastRun) = state.withLock { ($0.carrier, $0.lastRun) }
+        return carrier.map(\.run) ?? lastRun
+    }
 
     /// Must be called in the caller's task, because the run inherits its task-local values.
     func start<R: Request>(_ request: R, _ call: Call, by agent: NetworkAgent) {
-        let carrier = StreamCarrier(for: request, writing: writerBody, by: core)
+        let carrier = StreamCarrier(for: request, writing: writerBody, by: agent.core)
         // An unstructured task does not inherit the cancellation. A cancelled caller must send nothing.
         let isCancelled = Task.isCancelled
         state.withLock { state in
@@ -133,15 +140,21 @@ final class RunningExchange: Sendable {
         case .failure: writerBody.pipe.close()
         case .success(let response):
             // The transport sends nothing more after such a head. It may be the head of an attempt that is retried, so
-            // the body is not stopped before. A response that did not come from the network never takes the body.
-            if response.head.status >= 300 || carrier.run?.isWhole != false { writerBody.pipe.stop() }
+            // the body is not stopped before. A response that did not come from the network never takes the body, nor
+            // does the target of a redirect that drops it.
+            let isRead = carrier.run.map { !$0.isWhole && $0.source != nil } ?? false
+            if response.head.status >= 300 || !isRead { writerBody.pipe.stop() }
             writerBody.commit()
         }
     }
 
     /// Waits for the head of the response. Cancelling the waiting task cancels the exchange.
     func streamed() async throws(RequestError) -> StreamedResponse {
-        guard let task = state.withLock({ $0.task }) else { preconditionFailure("an exchange was not started") }
+        let (task, result) = state.withLock { ($0.task, $0.result) }
+        guard let task else {
+            guard let result else { preconditionFailure("an exchange was not started") }
+            return try result.get()
+        }
         return try await withTaskCancellationHandler {
             await task.value
         } onCancel: {
@@ -166,13 +179,15 @@ final class RunningExchange: Sendable {
 
     /// Ends the exchange in any state. May be called on any thread.
     func cancel() {
-        state.withLock { $0.task }?.cancel()
-        if let run { core.cancel(run) }
+        let (core, task) = state.withLock { ($0.core, $0.task) }
+        task?.cancel()
+        if let run, let core { core.cancel(run) }
     }
 
     /// The closure has returned or thrown. Nothing of the exchange is running when this returns.
     func end(hasFailed: Bool) async {
-        let (task, hasResult) = state.withLock { ($0.task, $0.result != nil) }
+        let (core, task, hasResult) = state.withLock { ($0.core, $0.task, $0.result != nil) }
+        guard let core else { return }
         if !hasResult { cancel() }
         if case .success(let response)? = await task?.value {
             // Read first: the cancellation below would look like the cause.
@@ -183,8 +198,13 @@ final class RunningExchange: Sendable {
             }
             response.body.conclude(failure, isCancelled: hasFailed)
         }
-        await state.withLock { $0.carrier }?.endRests(by: core)
+        let carrier = state.withLock { $0.carrier }
+        await carrier?.endRests(by: core)
         writerBody.pipe.close()
+        state.withLock { state in
+            if case .success? = state.result { state.lastRun = carrier?.run }
+            (state.core, state.task, state.carrier) = (nil, nil, nil)
+        }
     }
 }
 
@@ -321,7 +341,7 @@ final class WriterBody: PulledBody {
     /// In one step: another attempt must not begin between the look at the attempt and the read.
     private func fill(_ space: UnsafeMutableRawBufferPointer, for attempt: Int) -> TransferFill {
         state.withLock { state in
-            guard state.attempt == attempt else { return .failed }
+            guard state.attempt == attempt, !state.isLeft else { return .failed }
             let fill = pipe.read(into: space)
             switch fill {
             case .bytes, .end: state.wasRead = true

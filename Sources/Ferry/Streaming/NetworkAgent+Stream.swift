@@ -73,18 +73,22 @@ extension StreamRun {
     /// The error of a response that was not accepted, with the first bytes of its body; or the error with which the run
     /// was ended in the meantime.
     func explained(_ error: RequestError, _ head: Response) async -> RequestError {
-        var body: [UInt8] = []
+        var (body, isCut): ([UInt8], Bool) = ([], true)
+        // An endless body of small pieces does not delay the error.
+        endReading(after: 2)
         reading: while body.count < RequestError.RejectedResponse.most {
             switch await next() {
             case .chunk(let data): body += data
-            case .end: break reading
+            case .end:
+                isCut = wasCut
+                break reading
             case .failure(let fault):
                 if fault.isOwnEnd { return fault.behind(head) }
                 break reading
             }
         }
         abandon(expecting: head.result.contentLength)
-        return RequestError(error.code, message: error.message, response: head, body: body)
+        return RequestError(error.code, message: error.message, response: head, body: body, isCut: isCut)
     }
 }
 

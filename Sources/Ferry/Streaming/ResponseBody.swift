@@ -67,6 +67,12 @@ public struct ResponseBody: AsyncSequence, Sendable {
         reading.conclude(failure, isCancelled: isCancelled)
     }
 
+    /// Discards a body that its reader does not accept. Observers get the same error.
+    func reject(with error: RequestError) -> RequestError {
+        reading.abandon(error)
+        return error
+    }
+
     /// Collects the rest of the body in memory. More than `limit` bytes are `responseTooLarge`, and the rest is not
     /// read.
     public func collect(upTo limit: Int) async throws(RequestError) -> Data {
@@ -94,7 +100,7 @@ final class BodyReader: Sendable {
     private let watch: RunWatch?
     /// `nil` after the end was notified: who keeps the response does not keep the agent.
     private let core: Mutex<AgentCore?>
-    /// A complete body was returned, by a run that does not end with its body.
+    /// A complete body was returned.
     private let wasGiven = Atomic(false)
     /// The run ends with the body. An exchange ends with its closure.
     private let endsItself: Bool
@@ -116,8 +122,9 @@ final class BodyReader: Sendable {
     func next() async throws(RequestError) -> Data? {
         switch source {
         case .whole(let data):
-            guard endsItself ? stop() != nil : wasGiven.exchange(true, ordering: .relaxed) == false else { return nil }
-            return data.isEmpty ? nil : data
+            if !wasGiven.exchange(true, ordering: .relaxed), !data.isEmpty { return data }
+            if endsItself { stop() }
+            return nil
         case .run(let run):
             switch await run.next() {
             case .chunk(let data): return data
@@ -146,7 +153,8 @@ final class BodyReader: Sendable {
         return error
     }
 
-    private func abandon(_ error: @autoclosure () -> RequestError) {
+    /// Discards the rest of a body with this error.
+    func abandon(_ error: @autoclosure () -> RequestError) {
         guard stop(error()) != nil, case .run(let run) = source else { return }
         let isEncoded = head.headers.contains("Content-Encoding")
         run.abandon(expecting: head.result.contentLength, isEncoded: isEncoded)

@@ -35,6 +35,8 @@ final class StreamRun: Run, @unchecked Sendable {
         /// The number of decoded body bytes since then.
         var drained = 0
         var end: Piece?
+        /// Ferry has ended the body.
+        var wasCut = false
         var result: TransferResult?
         var reader: UnsafeContinuation<Piece, Never>?
         /// The complete response arrived at once, not from the network.
@@ -100,7 +102,7 @@ final class StreamRun: Run, @unchecked Sendable {
             if let reader = state.reader.take() { return (.proceed, .reader(reader, .chunk(Data(chunk)))) }
             state.buffered.append(contentsOf: chunk)
             if state.isShortened && state.buffered.count >= RequestError.RejectedResponse.most {
-                state.end = .end
+                (state.end, state.wasCut) = (.end, true)
                 return (.pause, .tooMuch)
             }
             state.isPaused = state.buffered.count >= Self.highWater
@@ -285,13 +287,27 @@ final class StreamRun: Run, @unchecked Sendable {
 
     /// Ends a shortened body whose first bytes take too long.
     private func cut(_ number: Int) {
+        cut { $0.isShortened && $0.shortenings == number }
+    }
+
+    /// Ends the body after these seconds, as if it had ended by itself, unless it was abandoned before.
+    func endReading(after seconds: Int) {
+        core?.timerQueue.asyncAfter(deadline: .now() + .seconds(seconds)) { [weak self] in
+            self?.cut { !$0.isAbandoned }
+        }
+    }
+
+    private func cut(if isWanted: (State) -> Bool) {
         let isCut = stream.withLock { state in
-            guard state.isShortened, state.shortenings == number, state.end == nil else { return false }
-            state.end = .end
+            guard state.end == nil, isWanted(state) else { return false }
+            (state.end, state.wasCut) = (.end, true)
             return true
         }
         if isCut { core?.cancel(self) }
     }
+
+    /// Whether Ferry has ended the body.
+    var wasCut: Bool { stream.withLock { $0.wasCut } }
 
     /// The rest is not needed. A short rest is read, to keep the connection; otherwise the connection is closed.
     ///

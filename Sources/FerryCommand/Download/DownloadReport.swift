@@ -76,7 +76,7 @@ struct DownloadReport: Sendable {
 
     /// The report of a download that was cancelled before it began.
     init(unstarted request: HTTPRequest<Response>) {
-        url = FailureText.withoutUser(request.path)
+        url = LogEntry(.info, "", url: request.path).url ?? ""
         (path, status, total, sha256, row) = (nil, nil, nil, nil, nil)
         (bytes, resumedFrom, attempts, nanoseconds) = (0, 0, 0, 0)
         (isUnchanged, isResumable) = (false, false)

@@ -42,6 +42,68 @@ import Testing
         }
     }
 
+    /// A replica still has the version of the file that is there.
+    @Test func aSegmentIsNotComparedWithTheFileThatIsThere() async throws {
+        let folder = try Folder()
+        try await withFlow {
+            $0.retryPolicy = .quick
+        } _: { server, agent in
+            var options = DownloadOptions(segments: 3)
+            (options.minimumSegmentSize, options.skipsUnchanged) = (1000, true)
+            let old = Array("old".utf8)
+            server.script(
+                path: "/f", uses: 1,
+                [
+                    .expectHead, .send(head("200 OK", "ETag: \"old\"\r\nContent-Length: 3\r\n")), .sendBytes(old),
+                    .serve,
+                ])
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: options)
+            #expect(folder.bytes("f") == old)
+            server.script(
+                path: "/f", uses: 1,
+                [
+                    .expectHead,
+                    .send(
+                        head(
+                            "206 Partial Content",
+                            "ETag: \"v\"\r\nContent-Range: bytes 0-999/9000\r\nContent-Length: 1000\r\n")),
+                    .wait("helped"), .close,
+                ])
+            server.handle("GET", "/f") { request in
+                server.signal("helped")
+                if request.headers["If-None-Match"] != nil {
+                    return LoopbackResponse(status: 304, headers: ["ETag": "\"old\""])
+                }
+                return answer(request)
+            }
+            let file = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: options)
+            #expect(!file.isUnchanged && folder.bytes("f") == bytes && folder.names == ["f"])
+            let conditions = server.requests.map { $0.headers["If-None-Match"] }
+            #expect(conditions.compactMap { $0 } == ["\"old\""], "\(conditions)")
+        }
+    }
+
+    @Test(arguments: 1...3) func anInterceptorThatRespondsMidwayHasTheWholeFile(calls: Int) async throws {
+        let folder = try Folder()
+        let whole = Array("intercepted".utf8)
+        let asked = Atomic<Int>(0)
+        try await withFlow {
+            $0.interceptors = [
+                Intercept { request, _ in
+                    if !request.url.hasSuffix("/f") { return nil }
+                    if asked.add(1, ordering: .relaxed).oldValue < calls { return nil }
+                    return InterceptedResponse(status: 200, headers: ["ETag": "\"w\""], body: Data(whole))
+                }
+            ]
+        } _: { server, agent in
+            server.handle("GET", "/f") { answer($0) }
+            var options = DownloadOptions(segments: 3)
+            options.minimumSegmentSize = 1000
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: options)
+            #expect(folder.bytes("f") == whole && folder.names == ["f"])
+        }
+    }
+
     @Test func goneOnWithInOneSegmentNobodyHelps() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in

@@ -16,7 +16,7 @@ import Testing
         var path: String { "/orders" }
         var method: HTTPMethod { .post }
         var body: RequestBody? { .json(order) }
-        var headers: Headers { ["Idempotency-Key": "7c1f"] }
+        var idempotencyKey: IdempotencyKey? { .automatic }  // one for each run, the same in its retries
     }
 
     struct PlaceSnakeOrder: Request {

@@ -23,6 +23,7 @@ import Testing
         var request = HTTPRequest(.post, "/events", body: .json(event, encoder: encoder), as: Event.self)
         request.jsonDecoder = decoder
         request.idempotencyKey = .automatic  // so that the request may be repeated
+        request.retryPolicy = .exponential()
         return try await agent.send(request).value
     }
 
@@ -165,7 +166,8 @@ import Testing
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await agent.run() }  // shuts the agent down when it is cancelled
                 group.addTask { try await work() }
-                try await group.waitForAll()
+                defer { group.cancelAll() }  // also if the work ends by itself
+                try await group.next()
             }
         }
         let source = DispatchSource.makeSignalSource(signal: SIGTERM)
@@ -206,6 +208,7 @@ import Testing
             }
         }
         #expect(metrics.prometheusText().contains("ferry_"))
+        try await serve(NetworkAgent(configuration: .test, stub: stub)) {}
         await #expect(throws: RequestError.self) { try await agent.get("/hello") }
     }
 

@@ -92,6 +92,37 @@ import Testing
         }
     }
 
+    @Test("Observers are told why a body was rejected") func observersOfRejectedBodies() async throws {
+        let ends = RunEnds()
+        var configuration = NetworkConfiguration.test
+        configuration.observers = [ends]
+        let stub = StubTransport(always: .response(body: "0123456789"))
+        let agent = NetworkAgent(configuration: configuration, stub: stub)
+        let streamed = try await agent.stream(Get())
+        await #expect(throws: RequestError.self) { try await streamed.body.collect(upTo: 5) }
+        await #expect(throws: RequestError.self) {
+            for try await _ in agent.events(Get(), reconnection: .none) {}
+        }
+        #expect(ends.all.map { $0.prefix(16) } == ["failed: response", "failed: invalidC"], "\(ends.all)")
+        await agent.shutdown()
+    }
+
+    @Test("An endless body does not delay the error of a rejected response")
+    func endlessBodyOfARefusal() async throws {
+        try await withFlow { server, agent in
+            // Longer than the time limit of this suite.
+            let drips = [LoopbackScript.Step.send("1\r\n.\r\n"), .pause(.milliseconds(100))]
+            let steps = (0..<2000).flatMap { _ in drips }
+            server.script(
+                path: "/x", LoopbackScript([.send(head("404 X", "Transfer-Encoding: chunked\r\n"))] + steps))
+            var request = HTTPRequest(.get, "/x")
+            request.timeouts = Timeouts(idle: .seconds(30))
+            let error = await agent.streamFailure(request)
+            #expect(error?.code == .invalidStatusCode(404) && error?.response?.body.first == UInt8(ascii: "."))
+            #expect(error?.response?.isTruncated == true)
+        }
+    }
+
     @Test("The bytes before an error are read, then the error")
     func faultInTheMiddle() async throws {
         let cut = head("200 OK", "Content-Length: 1000000\r\n")

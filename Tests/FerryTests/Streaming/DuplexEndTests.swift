@@ -286,7 +286,7 @@ import Testing
 }
 
 /// Sets the body of each request.
-private struct BodyAdapter: RequestAdapter {
+struct BodyAdapter: RequestAdapter {
     let change: @Sendable (RequestBody?) -> RequestBody?
 
     func adapt(_ request: inout OutgoingRequest, of run: RunInfo) { request.body = change(request.body) }

@@ -1,4 +1,5 @@
 import FerryTesting
+import FerryTransport
 import FoundationEssentials
 import Synchronization
 import Testing
@@ -22,6 +23,23 @@ import Testing
             }
             #expect(error?.code == .uploadStopped && error?.response?.status == 200, "\(String(describing: error))")
             #expect(server.requests.map(\.method) == ["POST", "GET"])
+        }
+    }
+
+    /// Nothing of the body was ever read.
+    @Test func aRedirectToGETOfAnInterceptorStopsTheWriter() async throws {
+        let interceptor = Intercept { request, _ in
+            request.method == .post ? InterceptedResponse(status: 303, headers: ["Location": "/hello"]) : nil
+        }
+        try await withExchanges({ $0.interceptors = [interceptor] }) { agent, server in
+            let error = await failure {
+                try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
+                    _ = try await response.head
+                    try await DuplexEndTests.writeOn(body)
+                }
+            }
+            #expect(error?.code == .uploadStopped && error?.response?.status == 200, "\(String(describing: error))")
+            #expect(server.requests.map(\.method) == ["GET"])
         }
     }
 
@@ -83,7 +101,8 @@ import Testing
     }
 
     /// libcurl answers challenges, and carries no exchanges.
-    @Test(arguments: [false, true]) func aChallengeIsOfTheCaller(isOfProxy: Bool) async throws {
+    @Test(arguments: [false, true], [false, true])
+    func aChallengeIsOfTheCaller(isOfProxy: Bool, hasTrailers: Bool) async throws {
         let (provider, proxy) = (Provider(), try LoopbackServer())
         proxy.script([
             .expectHead,
@@ -92,6 +111,7 @@ import Testing
         try await withExchanges({
             $0.credentialProvider = provider
             if isOfProxy { $0.proxy = .http("127.0.0.1", port: Int(proxy.port)) }
+            if hasTrailers { $0.adapters = [BodyAdapter { $0?.withTrailers(["X-B"]) { [:] } }] }
         }) { agent, server in
             server.script(
                 path: "/x",
@@ -107,6 +127,42 @@ import Testing
             #expect(error?.code == (isOfProxy ? .proxy(.authRequired) : .invalidStatusCode(401)))
             #expect(provider.asked.load(ordering: .relaxed) == 0)
         }
+    }
+
+    /// An attempt that has ended reads nothing more.
+    @Test func anAttemptThatHasEndedLeavesTheBodyToTheNext() async throws {
+        let body = WriterBody(trailerNames: [])
+        let first = try body.makeSource()
+        try await body.pipe.write([1, 2, 3])
+        first.close()
+        var space = [UInt8](repeating: 0, count: 10)
+        let late = space.withUnsafeMutableBytes { first.fill($0) }
+        guard case .failed = late else { return #expect(Bool(false), "it has read \(late)") }
+        #expect(body.isReplayable)
+        let second = try body.makeSource()
+        let filled = space.withUnsafeMutableBytes { second.fill($0) }
+        guard case .bytes(3) = filled else { return #expect(Bool(false), "it has read \(filled)") }
+    }
+
+    @Test func whoKeepsTheWriterDoesNotKeepTheAgent() async throws {
+        let server = try LoopbackServer()
+        server.handle("/x") { LoopbackResponse(text: $0.text) }
+        var kept: (ExchangeResponse, RequestBodyWriter)?
+        weak var core: AgentCore?
+        do {
+            let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: server.baseURL))
+            core = agent.core
+            kept = try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
+                try body.finish()
+                _ = try await response.body.collect(upTo: 10)
+                return (response, body)
+            }
+            await agent.shutdown()
+        }
+        #expect(await eventually { core == nil })
+        let (response, body) = try #require(kept)
+        #expect(try await response.head.status == 200)
+        await #expect(throws: RequestError.self) { try await body.write("late") }
     }
 
     /// Only libcurl sends requests for http through a proxy.
