@@ -60,22 +60,35 @@ extension CoreTests {
             parts_body_free(&coded)
             try await withCore { core, server in
                 let name = coding == PARTS_GZIP ? "gzip" : "zstd"
-                let fields = "Content-Encoding: \(name)\r\nContent-Length: \(bytes.count)\r\n\r\n"
-                let head = "HTTP/1.1 200 OK\r\n" + fields
-                server.script(path: "/x", [.expectHead, .send(head), .sendBytes(bytes), .serve])
-                let collected = try await get(core, server.baseURL + "/x")
-                #expect(collected.fault == .ok && collected.bodyLength == size)
-                let turns = Mutex<Set<UInt64>>([])
-                let streamed = try await get(core, server.baseURL + "/x") {
-                    $0.answer = .stream
-                    $0.onBody = { [weak core] _ in
-                        if let core { turns.withLock { _ = $0.insert(core.statistics.turns) } }
-                        return FERRY_CONTINUE
-                    }
+                let head = "HTTP/1.1 200 OK\r\nContent-Encoding: \(name)\r\n"
+                let length = "Content-Length: \(bytes.count)\r\n\r\n"
+                server.script(path: "/x", [.expectHead, .send(head + length), .sendBytes(bytes), .serve])
+                // Each chunk is decoded by itself.
+                let chunks = stride(from: 0, to: bytes.count, by: 64).flatMap { start in
+                    let piece = bytes[start..<min(start + 64, bytes.count)]
+                    return Array("\(String(piece.count, radix: 16))\r\n".utf8) + piece + [13, 10]
                 }
-                #expect(streamed.fault == .ok && streamed.bodyLength == size)
-                // A turn decodes a mebibyte.
-                #expect(turns.withLock { $0.count } >= 60)
+                server.script(
+                    path: "/chunked",
+                    [
+                        .expectHead, .send(head + "Transfer-Encoding: chunked\r\n\r\n"),
+                        .sendBytes(chunks + Array("0\r\n\r\n".utf8)), .serve,
+                    ])
+                for path in ["/x", "/chunked"] {
+                    let collected = try await get(core, server.baseURL + path)
+                    #expect(collected.fault == .ok && collected.bodyLength == size)
+                    let turns = Mutex<Set<UInt64>>([])
+                    let streamed = try await get(core, server.baseURL + path) {
+                        $0.answer = .stream
+                        $0.onBody = { [weak core] _ in
+                            if let core { turns.withLock { _ = $0.insert(core.statistics.turns) } }
+                            return FERRY_CONTINUE
+                        }
+                    }
+                    #expect(streamed.fault == .ok && streamed.bodyLength == size)
+                    // A turn decodes a mebibyte.
+                    #expect(turns.withLock { $0.count } >= 60, "\(path)")
+                }
             }
         }
 

@@ -133,6 +133,7 @@ import Testing
     private struct Hooked: Request {
         let entered = Gate()
         let gate = DispatchSemaphore(value: 0)
+        var cachePolicy = CachePolicy.none
         var coalesces: Bool { true }
         var path: String { "/x" }
         func willDeliver(_ result: Result<Reply<Response>, RequestError>) {
@@ -156,6 +157,20 @@ import Testing
         // The group was ended before its member.
         let result = await awaited.result
         #expect(isInGroup || (try? result.get().count) == 1)
+    }
+
+    /// On an actor a hit does not take the shortest way.
+    @Test(.timeLimit(.minutes(1))) @MainActor func hooksOfAHitThatBlockDoNotHoldItUpForEver() async throws {
+        let bench = CacheBench()
+        let agent = bench.agent(StubTransport(always: .response()))
+        _ = try await agent.send(Kept())
+        var request = Hooked()
+        request.cachePolicy = Kept().cachePolicy
+        let awaited = Task { [request] in try await agent.send(request) }
+        await request.entered.pass()
+        await agent.shutdown(grace: .milliseconds(10))
+        request.gate.signal()
+        #expect(try await awaited.value.isFromCache)
     }
 
     @Test func agentsMayGoWithRunsInFlight() async throws {

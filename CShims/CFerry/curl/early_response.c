@@ -150,10 +150,11 @@ void ferry__leave_unsent(ferry_loop *loop, ferry__transfer *t) {
 
 bool ferry__keep(ferry__transfer *t, const char *bytes, size_t length) {
   /* In the order of arrival: after what is kept already. Bytes that were in the
-   * socket at its end are kept in full, as libcurl can no longer hold them. So
-   * are those that arrive in a short rest. */
-  bool all = t->curl.late || t->paused == FERRY__PAUSED_BY_TURN;
-  size_t most = all ? SIZE_MAX : FERRY__LATE;
+   * socket at its end are kept in full, as libcurl can no longer hold them. More
+   * than usual are kept in a short rest. */
+  size_t usual = t->paused == FERRY__PAUSED_BY_TURN ? 16 * FERRY__LATE
+                                                   : FERRY__LATE;
+  size_t most = t->curl.late ? SIZE_MAX : usual;
   if (t->curl.withheld || t->curl.kept_length + length > most ||
       (!t->curl.late && !ferry__is_sending(t)))
     return false;

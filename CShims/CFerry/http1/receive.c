@@ -48,7 +48,7 @@ static bool hold_rest(ferry__connection *c, const char *at, const char *end) {
   c->held_length = (uint32_t)length;
   /* A receiver may resume much later. */
   if (c->broken && c->fd >= 0 &&
-      !(c->transfer->paused & FERRY__PAUSED_BY_TURN))
+      c->transfer->paused != FERRY__PAUSED_BY_TURN)
     ferry__exchange_hold_all(c);
   else
     ferry__connection_watch(c, false, c->wants_out);

@@ -23,7 +23,9 @@ static void stop_sending(ferry__connection *c, int os_errno) {
   c->sending = FERRY__SEND_STOPPED;
   c->broken = true;
   c->out_length = c->out_at = 0;
-  if (c->transfer->paused & FERRY__PAUSED_BY_TURN) {
+  unsigned paused = c->transfer->paused;
+  if (paused == FERRY__PAUSED_BY_TURN ||
+      (!c->held && (paused & FERRY__PAUSED_BY_TURN))) {
     ferry__connection_watch(c, false, false);
     return;
   }

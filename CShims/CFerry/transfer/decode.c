@@ -146,6 +146,7 @@ ferry__decoder *ferry__decoder_take(ferry_loop *loop, uint8_t coding) {
   }
   d->begun = d->ended = false;
   d->first_length = 0;
+  d->turn = UINT64_MAX;
   return d;
 }
 
@@ -202,8 +203,11 @@ static bool hold(ferry__transfer *t) {
 
 static bool run(ferry_loop *loop, ferry__transfer *t) {
   ferry__decoder *d = t->decoder;
-  uint64_t most = t->result.body_length + TURN;
   bool more = true;
+  if (d->turn != loop->waits) {
+    d->turn = loop->waits;
+    d->most = t->result.body_length + TURN;
+  }
   while (more) {
     size_t made;
     if (d->ended) {
@@ -221,7 +225,7 @@ static bool run(ferry_loop *loop, ferry__transfer *t) {
                              made))
       return false;
     more = d->left || made == SCRATCH;
-    if (more && t->result.body_length >= most)
+    if (t->result.body_length >= d->most)
       ferry__transfer_rest(loop, t);
     if (t->paused && more)
       return hold(t);

@@ -72,6 +72,8 @@ typedef struct ferry__decoder {
   /* Input that was left when the receiver paused within a piece. */
   unsigned char *held;
   size_t held_length;
+  uint64_t turn, most; /* in this turn (ferry_loop.waits) it decodes until the
+                        * body is so long */
 } ferry__decoder;
 
 typedef struct ferry__spares {

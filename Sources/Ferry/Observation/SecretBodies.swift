@@ -75,29 +75,37 @@ package enum SecretBodies {
 
     /// Each text within JSON may be a URL or a form, whose secret values end with the text.
     private static func maskedTexts(of json: [UInt8], _ declared: [String]) -> [UInt8] {
-        var (made, text, isEscaped): ([UInt8], [UInt8], Bool) = ([], [], false)
-        func end() {
-            made +=
-                !text.contains(UInt8(ascii: "="))
-                ? text
-                : maskedArguments(text) { name in
-                    let last = name.split(separator: "?").last.map(String.init) ?? name
-                    return isSecret(last, declared) || last == "code"
-                }.text
-            text = []
-        }
+        var (made, text, isInside, isEscaped): ([UInt8], [UInt8], Bool, Bool) = ([], [], false, false)
         for byte in json {
             if byte == UInt8(ascii: "\""), !isEscaped {
-                end()
-                made.append(byte)
+                made += (isInside ? maskedText(within: text, declared) : text) + [byte]
+                (text, isInside) = ([], !isInside)
             } else {
                 text.append(byte)
             }
             isEscaped = byte == UInt8(ascii: "\\") && !isEscaped
         }
-        end()
-        return made
+        return made + text
     }
+
+    /// A text as it is written in JSON, without its quotation marks. It may escape every character, also `&` and `=`.
+    private static func maskedText(within text: [UInt8], _ declared: [String]) -> [UInt8] {
+        let isEscaped = text.contains(UInt8(ascii: "\\"))
+        let quoted = isEscaped ? (try? JSON(parsing: [0x22] + text + [0x22]))?.string.map { Array($0.utf8) } : nil
+        let plain = quoted ?? text
+        if !plain.contains(UInt8(ascii: "=")) { return text }
+        let masked = maskedArguments(plain) { name in
+            let last = name.split { $0 == "?" || $0 == "\"" }.last.map(String.init) ?? name
+            return isSecret(last, declared) || last == "code"
+        }.text
+        if masked == plain { return text }
+        return masked.flatMap { byte -> [UInt8] in
+            if byte == 0x22 || byte == 0x5C { return [0x5C, byte] }
+            return byte < 0x20 ? Array("\\u00".utf8) + [0x30 + byte >> 4, hexDigit(byte & 15)] : [byte]
+        }
+    }
+
+    private static func hexDigit(_ value: UInt8) -> UInt8 { Array("0123456789abcdef".utf8)[Int(value)] }
 
     /// The text of a form or a query with its secret values masked, and its arguments. Some servers separate arguments
     /// by semicolons, too. For others a secret value may contain semicolons: it is masked up to the next `&`.

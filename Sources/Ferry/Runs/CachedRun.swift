@@ -104,7 +104,7 @@ final class CachedRun: Sendable {
         }
         guard case .fresh(let stored, let trace) = found?.verdict else { return nil }
         do throws(RequestError) {
-            return try reply(request, from: Answer(stored, trace, plan), &findings)
+            return try reply(request, from: Answer(stored, trace, plan), &findings, control)
         } catch {
             if !findings.isRejected { throw error }
         }
@@ -117,13 +117,15 @@ final class CachedRun: Sendable {
     /// throws an error that nobody sees. It is returned without a wrapper, because most runs of a cache end here.
     @inline(never)
     private func reply<R: Request>(
-        _ request: R, from hit: Answer, _ findings: inout Findings
+        _ request: R, from hit: Answer, _ findings: inout Findings, _ control: RunControl? = nil
     ) throws(RequestError) -> Reply<R.Value> {
         var times = ProcessingTimes(isMeasured: watch != nil)
         times.begin()
         do throws(RequestError) {
             let reply = try core.builder.validated(request, hit, url: url, &times)
             RunEnd.succeeded(request, reply, hit, watch, by: core, &times)
+            if let control { delivers(control) }
+            defer { if control != nil { delivered() } }
             if let watch {
                 RunEnd.deliver(watch, RunOutcome(reply.response), metrics(hit, times)) {
                     request.willDeliver(.success(reply))
@@ -138,11 +140,20 @@ final class CachedRun: Sendable {
                 findings.isRejected = true
             } else {
                 RunEnd.failed(request, error, hit, url: url, watch, by: core, &times)
+                if let control { delivers(control) }
+                defer { if control != nil { delivered() } }
                 RunEnd.deliver(watch, RunOutcome(error), metrics(hit, times)) { request.willDeliver(error) }
             }
             throw error
         }
     }
+
+    /// Hooks that block must not hold a shutdown beyond the grace. For a member its group stands from here on.
+    private func delivers(_ control: RunControl) {
+        if group == nil { core.delivers(control) } else { core.leave(control) }
+    }
+
+    private func delivered() { if group == nil { core.delivered() } }
 
     private func metrics(_ answer: Answer, _ times: ProcessingTimes) -> RequestMetrics {
         RequestMetrics(answer, times, from: began, to: times.start)
@@ -236,9 +247,8 @@ final class CachedRun: Sendable {
             RunEnd.process(request, made.reply, answer, url: url, watch, by: core, &times)
             return times
         }
-        // Hooks that block must not hold a shutdown beyond the grace. For a member its group stands from here on.
-        if group == nil { core.delivers(control) } else { core.leave(control) }
-        defer { if group == nil { core.delivered() } }
+        delivers(control)
+        defer { delivered() }
         await onQueue(group?.queues?.callback) { [self] in
             RunEnd.deliver(watch, RunOutcome(made.reply), metrics(answer, times)) { request.willDeliver(made.reply) }
         }

@@ -53,6 +53,8 @@ import Testing
         ("application/x-www-form-urlencoded", #"{"a": "seen", "b": "/c?id=1", "next": "/l?access_token=canary"}"#),
         ("application/x-www-form-urlencoded", #"{"q": "b=1\\", "body": "password=can\"canary", "a": "seen"}"#),
         ("application/x-www-form-urlencoded", "{\"a\":\"token=canary\"}\n{\"a\": \"seen\"}\n"),
+        ("application/x-www-form-urlencoded", #"{"a": "seen", "q": "say \"pwd=canary\""}"#),
+        ("application/x-www-form-urlencoded", #"{"a": "seen", "n": "/l?i=1\u0026access_token\u003dcanary\n"}"#),
         ("application/x-www-form-urlencoded", "SAMLResponse=canary&RelayState=seen&SAMLRequest=canary&SAMLart=canary"),
         ("application/x-www-form-urlencoded", "j_password=canary&password_confirmation=canary&page=seen"),
         (
