@@ -50,7 +50,7 @@ extension StubTransport {
 
         /// A failure of the network, in the phase in which it usually occurs: `.connect(.refused)` before the request
         /// is sent, `.connectionReset` while its response is awaited, `.incompleteBody` in the body. From the phase
-        /// follows whether the server may have processed the request (``RequestError/mayHaveBeenProcessed``), unless
+        /// follows whether the server may have processed the request (`RequestError.mayHaveBeenProcessed`), unless
         /// you say so; it decides about retries. A code that no transport can produce, like `decoding`, ends the
         /// process. A detail that none can produce is left out.
         public static func failure(_ code: RequestError.Code, mayHaveBeenProcessed: Bool? = nil) -> Answer {
