@@ -62,8 +62,8 @@ enum {
   FERRY_TRAILERS = 1u << 8,
   /* Call on_informational for each informational head (1xx) that arrives. */
   FERRY_NOTIFY_INFORMATIONAL = 1u << 9,
-  /* Start before all others and beyond all limits. For a transfer that others
-   * wait for while they hold their places. */
+  /* Start before all others and beyond the limits, up to 64 more at once. For a
+   * transfer that others wait for while they hold their places. */
   FERRY_UNLIMITED = 1u << 10,
 };
 
