@@ -25,6 +25,8 @@ SANITIZED = SWIFT_BACKTRACE=enable=no
 SUITES = .ci/suites $(SWIFT) test --disable-xctest --no-parallel
 # The test program as it was built. It needs no lock of SwiftPM, which another build may hold.
 TESTS = .ci/suites "$$($(SWIFT) build --show-bin-path)/ferryPackageTests.xctest" --testing-library swift-testing --no-parallel
+# Programs in release need no Swift on the machine that they run on.
+RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 BUILD_TESTS = $(if $(BUILT),@true,$(SWIFT) build --build-tests $(BUILD_FLAGS))
 SOURCES = Package.swift Sources Tests Benchmarks Examples
 # The files with the notes of the fault tests, those against servers apart, and the suites that write them.
@@ -39,23 +41,26 @@ ENGINE := $(ENGINE)|UploadTrailerTests|InformationalTests
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
 
+# The test modules of Ferry.
+AGENT_TESTS = ^Ferry(Body|CachePolicy|Fault|Network)?Tests\.
+
 # Groups of tests for .ci/groups. The groups that take longest come first.
 TEST_GROUPS = \
-    'FERRY_ENGINE=libcurl $$tests --filter "^FerryTests\..*($(ENGINE))"' \
-    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\..*($(ENGINE))"' \
-    'FERRY_FAULTS=$(NOTES) $$tests --skip "^FerryTests\." --skip FerryIntegrationTests' \
-    'FERRY_FAULTS=$(NOTES) $$tests --filter "^FerryTests\." --skip "^FerryTests\..*($(ENGINE))"' \
-    'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "^FerryTests\." --skip FerryIntegrationTests'
+    'FERRY_ENGINE=libcurl $$tests --filter "$(AGENT_TESTS).*($(ENGINE))"' \
+    'FERRY_FAULTS=$(NOTES) $$tests --filter "$(AGENT_TESTS).*($(ENGINE))"' \
+    'FERRY_FAULTS=$(NOTES) $$tests --skip "$(AGENT_TESTS)" --skip FerryIntegrationTests' \
+    'FERRY_FAULTS=$(NOTES) $$tests --filter "$(AGENT_TESTS)" --skip "$(AGENT_TESTS).*($(ENGINE))"' \
+    'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "$(AGENT_TESTS)" --skip FerryIntegrationTests'
 INTEGRATION_GROUPS = \
     'FERRY_FAULTS=$(SERVER_NOTES) $$tests --filter FerryIntegrationTests' \
     'FERRY_ENGINE=libcurl $$tests --filter FerryIntegrationTests.InjectionTests'
 LIBCURL_GROUPS = \
-    'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "^FerryTests\..*($(LIBCURL))"' \
-    'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(LIBCURL)" --skip "^FerryTests\."'
+    'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(AGENT_TESTS).*($(LIBCURL))"' \
+    'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(LIBCURL)" --skip "$(AGENT_TESTS)"'
 LONG_GROUPS = \
     'FERRY_LONG_TESTS=1 $$tests --filter "FerryCacheTests.*(DamageTests|ProcessTests)"' \
     'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"' \
-    'FERRY_LONG_TESTS=1 $$tests --filter "FerryTests.*(AddressSelectionTests|DuplexTests)"'
+    'FERRY_LONG_TESTS=1 $$tests --filter "$(AGENT_TESTS).*(AddressSelectionTests|DuplexTests)"'
 CHECK_FAULTS = FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(TESTS) --filter FaultTableTests
 CHECK_SERVER_FAULTS = FERRY_FAULTS=$(SERVER_NOTES) FERRY_FAULT_TABLE=check-servers $(TESTS) --filter FaultTableTests
 
@@ -72,7 +77,7 @@ build: setup ## Build everything in debug
 	$(BUILD_TESTS)
 
 release: setup ## Build the command in release
-	$(SWIFT) build -c release --product ferry
+	$(RELEASE) --product ferry
 
 run: release ## Build in release, show each feature, then measure for five seconds
 	.build/release/ferry tour
@@ -114,7 +119,7 @@ faults: ## Run every fault of the manual's table, and write the table
 	@.ci/setup integration
 	$(BUILD_TESTS)
 	@rm -f $(NOTES)
-	FERRY_FAULTS=$(NOTES) $(TESTS) --filter '$(FAULTS)'
+	FERRY_FAULTS=$(NOTES) $(TESTS) --filter '\..*($(FAULTS))'
 	FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=write $(TESTS) --filter FaultTableTests
 
 test-tsan: ## Run all tests with the thread sanitizer, also those against real servers
@@ -134,18 +139,18 @@ fuzz: setup ## Fuzz all code that reads outside input for ten minutes (FUZZ_SECO
 
 bench: ## Measure Ferry and other clients side by side; results go to Benchmarks/Results
 	@.ci/setup bench
-	$(SWIFT) build -c release --product ferry
-	$(SWIFT) build -c release --product FerryBenchmarks
+	$(RELEASE) --product ferry
+	$(RELEASE) --product FerryBenchmarks
 	.build/release/FerryBenchmarks $(BENCH)
 
 curves: ## Plot cost by concurrency, body size and cache entries (CURVES='--curve bodies') to Benchmarks/Results
 	@.ci/setup bench
-	$(SWIFT) build -c release --product FerryBenchmarks
+	$(RELEASE) --product FerryBenchmarks
 	.build/release/FerryBenchmarks curves $(CURVES)
 
 soak: ## Run everything at once with faults for five minutes (SOAK=30m); plots go to Benchmarks/Results
 	@.ci/setup bench
-	$(SWIFT) build -c release --product FerryBenchmarks
+	$(RELEASE) --product FerryBenchmarks
 	.build/release/FerryBenchmarks soak --time $(SOAK)
 
 docs: setup ## Build the manual and the reference into .build/docs
@@ -160,4 +165,4 @@ format: ## Format all Swift files
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
 
 clean: ## Remove everything built
-	rm -rf .build .build-tsan .build-asan .build-fuzz .build-package
+	rm -rf .build .build-tsan .build-asan .build-fuzz .build-traits

@@ -215,14 +215,47 @@ let package = Package(
         // A process that tests of the cache start and kill.
         .executableTarget(
             name: "FerryCacheProbe", dependencies: ["FerryCache"], path: "Tests/FerryCacheProbe", swiftSettings: strict),
+        // The tests of Ferry are five modules: the time to compile one grows with the square of its expectations. What
+        // they share is a module of its own.
+        .target(
+            name: "FerryTestSupport",
+            dependencies: ["FaultTable", "Ferry", "FerryCache", "FerryTesting", "FerryTransport"],
+            path: "Tests/FerryTestSupport", swiftSettings: strict),
         .testTarget(
             name: "FerryTests",
             dependencies: [
-                "CAllocations", "CCoreParts", "CResolver", "CWrites", "Cxattr", "FaultTable", "Ferry", "FerryCache",
-                "FerryJSON", "FerryMeasurement", "FerryOTLP", "FerryRedis", "FerryTesting", "FerryTransport",
-                "FerryXML",
+                "FaultTable", "Ferry", "FerryJSON", "FerryOTLP", "FerryRedis", "FerryTestSupport", "FerryTesting",
+                "FerryTransport", "FerryXML",
             ],
             exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: strict),
+        .testTarget(
+            name: "FerryBodyTests",
+            dependencies: [
+                "CCoreParts", "CWrites", "Cxattr", "FaultTable", "Ferry", "FerryJSON", "FerryMeasurement",
+                "FerryTestSupport", "FerryTesting", "FerryTransport",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "FerryCachePolicyTests",
+            dependencies: [
+                "CAllocations", "FaultTable", "Ferry", "FerryCache", "FerryJSON", "FerryTestSupport", "FerryTesting",
+                "FerryTransport",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "FerryFaultTests",
+            dependencies: [
+                "CAllocations", "CCoreParts", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryTestSupport",
+                "FerryTesting", "FerryTransport",
+            ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "FerryNetworkTests",
+            dependencies: [
+                "CAllocations", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryJSON", "FerryMeasurement",
+                "FerryTestSupport", "FerryTesting", "FerryTransport",
+            ],
+            swiftSettings: strict),
         // Properties of all readers of untrusted input: checked over seeds here, and by `make fuzz`.
         .target(
             name: "CCoreParts",
@@ -240,12 +273,11 @@ let package = Package(
                 "FaultTable", "FerryCommand", "Ferry", "FerryJSON", "FerryMeasurement", "FerryTesting", "Injection",
             ],
             swiftSettings: strict),
-        // Its folder FaultHarness is a link to that of FerryTests: both play faults in the same way.
         .testTarget(
             name: "FerryIntegrationTests",
             dependencies: [
                 "FaultTable", "Ferry", "FerryOTLP", "FerryRedis", "FerryRedisProbe", "FerryTransport", "FerryTesting",
-                "FerryMeasurement", "Injection", "COpenSSL",
+                "FerryMeasurement", "FerryTestSupport", "Injection", "COpenSSL",
             ],
             exclude: ["Servers"],
             swiftSettings: strict),

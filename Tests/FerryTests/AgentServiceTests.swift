@@ -2,6 +2,7 @@ import FerryTesting
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// An agent as a service: `run()`.
 @Suite(.timeLimit(.minutes(1))) struct AgentServiceTests {

@@ -5,6 +5,8 @@ import FerryTransport
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 /// A request that reports when its processing starts, and can be made to wait there.
 struct Halting: Request {
     let entered: Gate

@@ -4,6 +4,8 @@ import FerryTesting
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 @Suite struct CancelTests {
     @Test func cancelledTaskEndsItsRun() async {
         let stub = StubTransport(always: .hold)

@@ -2,6 +2,7 @@ import FerryTesting
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct DurationUnitsTests {
     @Test func microsecondsAreCut() {

@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// The documented ways to match an error compile, and match, in any code of an application.
 @Suite struct ErrorPatternTests {
     private static let errors: [(RequestError.Code, String)] = [

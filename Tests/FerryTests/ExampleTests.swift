@@ -3,6 +3,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// Code as a reader of the front page would write it.
 @Suite struct ExampleTests {
     private struct Profile: Decodable, Sendable {

@@ -4,6 +4,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// Requests without a type of their own, and the agent's methods for them.
 @Suite(.timeLimit(.minutes(1))) struct HTTPRequestTests {
     /// Responds with the request it received.

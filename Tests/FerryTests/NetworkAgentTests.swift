@@ -5,6 +5,8 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 @Suite struct NetworkAgentTests {
     private func agent(_ answer: StubTransport.Answer) -> NetworkAgent {
         NetworkAgent(configuration: .test, stub: StubTransport(always: answer))

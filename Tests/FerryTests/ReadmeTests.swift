@@ -3,6 +3,8 @@ import FerryTesting
 import Foundation
 import Testing
 
+@testable import FerryTestSupport
+
 // README: begin
 struct Weather: Decodable, Sendable {
     let city: String

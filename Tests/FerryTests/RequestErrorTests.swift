@@ -3,6 +3,7 @@ import FerryTransport
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct RequestErrorTests {
     private typealias Code = RequestError.Code

@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// An application's own settings, as a refinement of the protocol.
 private protocol ShopRequest: Request {
     var item: Int { get }

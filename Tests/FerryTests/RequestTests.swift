@@ -3,6 +3,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 @Suite struct RequestTests {
     private func seen(
         _ request: some Request, _ configuration: NetworkConfiguration = .test

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct RunMachineTests {
     private enum Step: CaseIterable { case started, answered, cancel, finish, fail }

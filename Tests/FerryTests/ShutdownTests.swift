@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct ShutdownTests {
     @Test func drainsWhatRuns() async {

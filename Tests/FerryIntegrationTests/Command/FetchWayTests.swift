@@ -1,6 +1,8 @@
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// `ferry fetch` through proxies and other intermediaries.
 @Suite(.timeLimit(.minutes(2))) struct FetchWayTests {
     @Test("--proxy goes through squid to http and to https")

@@ -4,6 +4,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// Exchanges with servers that offer HTTP/2, which libcurl would carry.
 @Suite(.timeLimit(.minutes(1))) struct HTTP2DuplexTests {
     @Test func whereHTTP2IsOfferedAnExchangeUsesHTTP1() async throws {

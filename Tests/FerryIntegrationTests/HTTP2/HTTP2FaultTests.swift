@@ -3,6 +3,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// Faults within an HTTP/2 connection: rows R82 to R86.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct HTTP2FaultTests {
     private func configuration() throws -> NetworkConfiguration {

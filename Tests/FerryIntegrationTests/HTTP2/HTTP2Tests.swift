@@ -2,6 +2,8 @@ import Ferry
 import Glibc
 import Testing
 
+@testable import FerryTestSupport
+
 /// HTTP/2 with nginx and with nghttp2's own server.
 @Suite(.timeLimit(.minutes(2))) struct HTTP2Tests {
     private func configuration(_ use: HTTP2Policy = .negotiated) throws -> NetworkConfiguration {

@@ -1,3 +1,5 @@
+@testable import FerryTestSupport
+
 /// Repeats a check until it has a result: for records that a server writes after its response, without notice.
 func eventually<Value>(
     _ what: String, within limit: Duration = .seconds(20), _ ask: () async throws -> Value?

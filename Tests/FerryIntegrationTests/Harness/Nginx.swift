@@ -1,6 +1,8 @@
 import FoundationEssentials
 import Glibc
 
+@testable import FerryTestSupport
+
 /// Debian's nginx with the content and the faults of the tests; see `Nginx+Configuration.swift`.
 final class Nginx: Sendable {
     /// The sites, each on a port of its own.

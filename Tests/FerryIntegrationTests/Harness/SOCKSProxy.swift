@@ -1,5 +1,7 @@
 import FoundationEssentials
 
+@testable import FerryTestSupport
+
 /// Debian's microsocks, a SOCKS5 proxy (RFC 1928) that looks up names itself if it receives one.
 final class SOCKSProxy: Sendable {
     private let process: ServerProcess

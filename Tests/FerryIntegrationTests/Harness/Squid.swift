@@ -1,6 +1,8 @@
 import FerryMeasurement
 import FoundationEssentials
 
+@testable import FerryTestSupport
+
 /// Debian's squid, without a cache: a proxy for http, and for everything else by CONNECT.
 final class Squid: Sendable {
     /// The clients it serves, each on a port of its own, by one process.

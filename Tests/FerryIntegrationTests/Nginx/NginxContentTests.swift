@@ -1,6 +1,8 @@
 import Ferry
 import Testing
 
+@testable import FerryTestSupport
+
 /// Responses of nginx arrive unchanged.
 @Suite(.timeLimit(.minutes(2))) struct NginxContentTests {
     @Test("a megabyte arrives unchanged")

@@ -1,6 +1,8 @@
 import Ferry
 import Testing
 
+@testable import FerryTestSupport
+
 /// Runs that end before their response: nginx sees the client close.
 @Suite(.timeLimit(.minutes(2))) struct NginxLifeTests {
     @Test("a cancelled run closes its connection while nginx waits for the upstream")

@@ -2,6 +2,8 @@ import Ferry
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// Bodies that are streamed.
 @Suite(.timeLimit(.minutes(2))) struct NginxStreamTests {
     @Test("256 megabytes need only a few megabytes of memory")

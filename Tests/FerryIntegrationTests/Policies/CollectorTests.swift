@@ -4,6 +4,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// Exports, read with the messages that OpenTelemetry publishes.
 @Suite("OTLP against opentelemetry-proto", .timeLimit(.minutes(2))) struct CollectorTests {
     private struct Line: Decodable {

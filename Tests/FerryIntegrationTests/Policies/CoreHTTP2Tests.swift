@@ -3,6 +3,8 @@ import FerryTransport
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 /// HTTP/2 of the transport itself: what the agent's results do not show, such as the number of connections.
 @Suite(.serialized, .timeLimit(.minutes(2))) struct CoreHTTP2Tests {
     private func transport(_ http2: TransportConfiguration.HTTP2) throws -> ResultCollector {

@@ -2,6 +2,8 @@ import Ferry
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 /// Challenges of real servers, handled by a provider of credentials.
 @Suite(.timeLimit(.minutes(2))) struct CredentialTests {
     /// Returns its credentials one after another, then none.

@@ -1,6 +1,8 @@
 import Ferry
 import Testing
 
+@testable import FerryTestSupport
+
 /// nginx redirects, and the upstream reports what it received.
 @Suite(.timeLimit(.minutes(2))) struct RedirectTests {
     @Test("301, 302 and 303 turn a POST into a GET without a body", arguments: [301, 302, 303])

@@ -1,6 +1,8 @@
 import Ferry
 import Testing
 
+@testable import FerryTestSupport
+
 /// Servers that are busy for a while.
 @Suite(.timeLimit(.minutes(2))) struct RetryTests {
     private static let policy = RetryPolicy.exponential(maxAttempts: 3, baseDelay: .milliseconds(1))

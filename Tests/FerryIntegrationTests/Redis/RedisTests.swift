@@ -7,6 +7,8 @@ import Glibc
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 /// Debian's redis-server, and ten processes that share it.
 @Suite(.timeLimit(.minutes(3))) struct RedisTests {
     /// What a process has reported last.

@@ -4,6 +4,8 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Arguments and bodies".
 @Suite struct ArgumentsAndBodiesExamples {
     struct Order: Encodable, Sendable {

@@ -3,6 +3,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Authentication".
 @Suite(.timeLimit(.minutes(1))) struct AuthenticationExamples {
     struct Balance: Request {

@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Batches and chains".
 @Suite struct BatchesAndChainsExamples {
     struct Member: Decodable, Sendable {

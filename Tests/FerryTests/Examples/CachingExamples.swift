@@ -4,6 +4,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Caching".
 @Suite(.timeLimit(.minutes(1))) struct CachingExamples {
     private let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UUID().uuidString)").path

@@ -1,6 +1,8 @@
 import Ferry
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Connections".
 @Suite struct ConnectionsExamples {
     struct Preview: Request {

@@ -3,6 +3,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Describing requests".
 @Suite struct DescribingRequestsExamples {
     struct Rename: Request {

@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 
+@testable import FerryTestSupport
+
 /// All code in the manual is compiled.
 @Suite struct DocumentationTests {
     private static let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")

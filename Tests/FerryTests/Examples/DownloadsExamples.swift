@@ -3,6 +3,8 @@ import FerryTesting
 import Foundation
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Downloads".
 @Suite(.timeLimit(.minutes(1))) struct DownloadsExamples {
     struct Image: Request {

@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Errors".
 @Suite struct ErrorsExamples {
     private struct Transfer: Request {

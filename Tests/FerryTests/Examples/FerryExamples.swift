@@ -3,6 +3,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the front page.
 @Suite struct FerryExamples {
     struct Weather: Decodable, Sendable {

@@ -4,6 +4,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Getting started".
 @Suite struct GettingStartedExamples {
     struct Profile: Decodable, Sendable {

@@ -4,6 +4,8 @@ import FerryXML
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "JSON and validation".
 @Suite struct JSONAndValidationExamples {
     struct Question: Decodable, Sendable {

@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Porting from YTKNetwork".
 @Suite struct PortingFromYTKNetworkExamples {
     class ShopBase: BaseRequest, @unchecked Sendable {

@@ -4,6 +4,8 @@ import FerryXML
 import Foundation
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the reference of FerryJSON, FerryXML and FerryTesting.
 @Suite struct ProductReferenceExamples {
     struct User: JSONConvertible {

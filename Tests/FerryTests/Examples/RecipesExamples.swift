@@ -4,6 +4,8 @@ import FerryTesting
 import Foundation
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Recipes".
 @Suite(.serialized, .timeLimit(.minutes(1))) struct RecipesExamples {
     // MARK: A body with dates

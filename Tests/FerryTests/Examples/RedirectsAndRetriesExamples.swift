@@ -1,6 +1,8 @@
 import Ferry
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Redirects and retries".
 @Suite struct RedirectsAndRetriesExamples {
     struct Stock: Request {

@@ -2,6 +2,8 @@ import Ferry
 import Foundation
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the reference: what the comments of Ferry's public declarations show.
 private enum RequestReference {
     struct User: Decodable, Sendable {

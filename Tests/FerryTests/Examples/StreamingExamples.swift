@@ -3,6 +3,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Streaming".
 @Suite(.timeLimit(.minutes(1))) struct StreamingExamples {
     struct Export: Request {

@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Testing your code".
 @Suite(.timeLimit(.minutes(1))) struct TestingYourCodeExamples {
     private struct User: Decodable, Sendable { let nick: String }

@@ -4,6 +4,8 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "The life of a run".
 @Suite struct TheLifeOfARunExamples {
     final class Session: Sendable {

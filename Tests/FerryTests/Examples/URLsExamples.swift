@@ -3,6 +3,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "URLs".
 @Suite struct URLsExamples {
     private enum URLSigner {

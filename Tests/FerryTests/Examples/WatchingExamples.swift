@@ -4,6 +4,8 @@ import FerryTesting
 import Foundation
 import Testing
 
+@testable import FerryTestSupport
+
 /// The code of the article "Watching".
 @Suite struct WatchingExamples {
     struct SlowRuns: RequestObserver {

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// The few tasks that carry a batch: none of its members waits for another.
 @Suite(.timeLimit(.minutes(1))) struct BatchHandsTests {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct BatchMachineTests {
     /// A machine with this many started members.

@@ -4,6 +4,8 @@ import FerryTesting
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 @Suite(.timeLimit(.minutes(1)), .faultTable) struct BatchTests {
     @Test func tuplesKeepTheirTypesAndOrder() async throws {
         let agent = NetworkAgent.with(StubTransport(always: .response()))

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct ChainMachineTests {
     private enum Link: ChainLinkKind, Equatable {

@@ -4,6 +4,8 @@ import FerryTesting
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 @Suite(.timeLimit(.minutes(1)), .faultTable) struct ChainTests {
     @Test("A, then B and C, then D")
     func aThenBAndCThenD() async throws {

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// Where the members of a group end: like a run that is started or awaited in the same way as the group.
 @Suite struct GroupCallbackTests {

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// Batches and chains that are ended by a cancel, a deadline or a shutdown, in any state.
 @Suite(.timeLimit(.minutes(1))) struct GroupEndTests {

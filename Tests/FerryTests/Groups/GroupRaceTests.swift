@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// Groups of every shape, ended at random in every way: each has its one result, and nothing is left behind.
 @Suite(.timeLimit(.minutes(2))) struct GroupRaceTests {

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// Batches and chains as runs: how they are started, observed and delivered.
 @Suite(.timeLimit(.minutes(1))) struct GroupRunTests {

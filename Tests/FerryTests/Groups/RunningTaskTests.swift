@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// The handle for cancelling a group's task. The address sanitizer checks the claims about its lifetime.
 @Suite(.timeLimit(.minutes(1))) struct RunningTaskTests {

@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// JSON in requests.
 @Suite struct JSONRequestTests {
     private func sent(_ request: some Request) async throws -> StubTransport.Request {

@@ -3,6 +3,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// Which values are made of JSON, and how.
 @Suite struct JSONValueTests {
     /// Made by hand.

@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// The effect of a request's schema on its runs.
 @Suite(.timeLimit(.minutes(2))) struct SchemaTests {
     /// A value of one's own that checks the document again.

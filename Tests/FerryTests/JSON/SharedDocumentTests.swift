@@ -5,6 +5,7 @@ import FoundationEssentials
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// A body is parsed once for all readers, and not at all if there are none.
 @Suite struct SharedDocumentTests {

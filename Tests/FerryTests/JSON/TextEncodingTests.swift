@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// Text in the charset that the server declares.
 @Suite struct TextEncodingTests {
     private func value(_ type: String?, _ bytes: [UInt8]) async throws -> Reply<String> {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct CredentialChallengeTests {
     typealias Offer = CredentialChallenge.Offer

@@ -2,6 +2,7 @@ import FerryTransport
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct ProxyConfigurationTests {
     /// `direct`, the proxy's description with its credential, or `fault`.

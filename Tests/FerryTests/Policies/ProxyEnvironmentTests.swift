@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct ProxyEnvironmentTests {
     struct Row: Sendable, CustomTestStringConvertible {

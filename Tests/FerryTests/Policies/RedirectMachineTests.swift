@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct RedirectMachineTests {
     typealias Asked = RedirectMachine.Asked

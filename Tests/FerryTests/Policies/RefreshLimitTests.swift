@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// Refreshes that do not help.
 @Suite struct RefreshLimitTests {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// A run gets a 401.
 func unauthorized(

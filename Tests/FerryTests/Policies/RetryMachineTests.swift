@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 @Suite struct RetryMachineTests {
     private static let now = HTTPDate(secondsSince1970: 1_795_000_000)

@@ -4,12 +4,7 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
-/// A closure as an adapter.
-struct Adapt: RequestAdapter {
-    let body: @Sendable (inout OutgoingRequest, RunInfo) async throws -> Void
-    init(_ body: @escaping @Sendable (inout OutgoingRequest, RunInfo) async throws -> Void) { self.body = body }
-    func adapt(_ request: inout OutgoingRequest, of run: RunInfo) async throws { try await body(&request, run) }
-}
+@testable import FerryTestSupport
 
 /// Requests that are changed before they are sent.
 @Suite struct AdapterTests {

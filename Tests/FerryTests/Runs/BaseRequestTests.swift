@@ -4,6 +4,8 @@ import FoundationEssentials
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 /// Settings that a hierarchy shares.
 private class ShopRequest: BaseRequest, @unchecked Sendable {
     override var baseURL: String? { "http://shop/v1" }

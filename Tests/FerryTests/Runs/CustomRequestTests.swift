@@ -3,6 +3,8 @@ import FerryTesting
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// Prebuilt requests of the application.
 @Suite struct CustomRequestTests {
     private struct Own: Request {

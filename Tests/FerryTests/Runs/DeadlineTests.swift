@@ -3,6 +3,7 @@ import FerryTesting
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// The deadline counts from the start of a run, whatever it waits for.
 @Suite(.timeLimit(.minutes(2))) struct DeadlineTests {

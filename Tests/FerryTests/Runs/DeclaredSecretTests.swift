@@ -3,6 +3,7 @@ import FoundationEssentials
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// Header fields that a redirect policy declares sensitive are so everywhere.
 @Suite struct DeclaredSecretTests {

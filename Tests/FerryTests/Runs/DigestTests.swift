@@ -2,6 +2,8 @@ import Ferry
 import FerryTesting
 import Testing
 
+@testable import FerryTestSupport
+
 /// Credentials of a request that respond to a challenge, in every kind of run.
 @Suite struct DigestTests {
     private let kim = Credential(user: "kim", password: "pw")

@@ -4,17 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
-
-/// A closure as an interceptor.
-struct Intercept: RequestInterceptor {
-    let body: @Sendable (OutgoingRequest, RunInfo) async throws -> InterceptedResponse?
-    init(_ body: @escaping @Sendable (OutgoingRequest, RunInfo) async throws -> InterceptedResponse?) {
-        self.body = body
-    }
-    func intercept(_ request: OutgoingRequest, of run: RunInfo) async throws -> InterceptedResponse? {
-        try await body(request, run)
-    }
-}
+@testable import FerryTestSupport
 
 /// Runs that get a response without the network.
 @Suite struct InterceptorTests {

@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// Runs that are ended while code of the application's holds them up.
 @Suite struct JourneyEndTests {

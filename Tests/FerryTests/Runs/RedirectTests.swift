@@ -3,6 +3,8 @@ import FerryTesting
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 /// Redirects of runs; the decisions are tested with the machine.
 @Suite struct RedirectTests {
     private func agent(

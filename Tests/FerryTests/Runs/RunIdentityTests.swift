@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// A run has one identity in all reports, and nothing is left of it.
 @Suite(.timeLimit(.minutes(1))) struct RunIdentityTests {

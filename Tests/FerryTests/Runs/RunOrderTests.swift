@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// The order of one run, and where each step of it happens.
 @Suite struct RunOrderTests {

@@ -3,6 +3,8 @@ import FerryTesting
 import Synchronization
 import Testing
 
+@testable import FerryTestSupport
+
 /// The target of requests: base URL, CDN, filters, absolute URLs, and updates while the agent runs.
 @Suite struct ServerTests {
     private struct Append: URLFilter {

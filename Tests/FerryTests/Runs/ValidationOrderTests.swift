@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import Ferry
+@testable import FerryTestSupport
 
 /// The checks of a response, in order: transport, status, content type, format, schema, value.
 @Suite struct ValidationOrderTests {
@@ -43,7 +44,7 @@ import Testing
 
     private func code(_ request: Checked, _ answer: StubTransport.Answer) async -> RequestError.Code? {
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: answer))
-        return await FerryTests.code { () throws(RequestError) in try await agent.send(request) }
+        return await FerryTestSupport.code { () throws(RequestError) in try await agent.send(request) }
     }
 
     private let body = "body"

@@ -1,0 +1,1 @@
+../FerryTests/Mutex+ThreadSanitizer.swift
