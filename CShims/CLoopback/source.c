@@ -12,12 +12,14 @@
 static char pattern[PATTERN_SIZE];
 static char zeros[PATTERN_SIZE];
 
-__attribute__((constructor)) static void make_pattern(void) {
+static void make_pattern(void) {
   for (size_t i = 0; i < PATTERN_SIZE; i++)
     pattern[i] = P37[i % LB_PATTERN_PERIOD];
 }
 
 lb_slice lb__pattern(uint64_t offset, uint64_t limit, bool zero) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, make_pattern);
   size_t start = (size_t)(offset % LB_PATTERN_PERIOD);
   size_t size = PATTERN_SIZE - start;
   if (size > limit) size = (size_t)limit;

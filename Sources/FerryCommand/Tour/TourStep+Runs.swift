@@ -1,6 +1,6 @@
 internal import Ferry
 internal import FerryTesting
-internal import Foundation
+internal import FoundationEssentials
 
 extension TourStep {
     /// A GET of a path with this delay in milliseconds; the value is its number.
@@ -72,7 +72,7 @@ extension TourStep {
         struct File: Request {
             var path: String { "/files/tour.bin" }
         }
-        let folder = NSTemporaryDirectory() + "ferry-tour-\(UUID().uuidString)"
+        let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-tour-\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let error = try await failure { () throws(RequestError) in
