@@ -304,7 +304,8 @@ static bool try_next(ferry__connection *c) {
   if (dial->full) {
     dial->full = dial->used[i] = false;
     dial->tried--;
-    dial->next_at = ferry__now(c->loop) + FULL_MS;
+    dial->next_at = ferry__now(c->loop) +
+                    (is_short_of(dial->os_errno) ? DELAY_MS : FULL_MS);
     ferry__arm(c->loop, dial->next_at);
     return true;
   }

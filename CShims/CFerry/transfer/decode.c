@@ -16,9 +16,10 @@ enum {
   SPARE = 16,
   /* The largest window of a response, as a power of two (RFC 9659, 3). */
   ZSTD_WINDOW = 23,
-  /* After so many bytes other transfers get their turn: a few bytes may become
-   * gigabytes. */
+  /* After so many bytes of one transfer, and of all, others get their turn: a
+   * few bytes may become gigabytes. */
   TURN = 1 << 20,
+  TURN_OF_ALL = 8 << 20,
   /* A decoder with a larger window is not kept. */
   ZSTD_KEPT = 512 * 1024,
 };
@@ -202,8 +203,13 @@ static bool hold(ferry__transfer *t) {
 }
 
 static bool run(ferry_loop *loop, ferry__transfer *t) {
+  ferry__transfers *all = loop->transfers;
   ferry__decoder *d = t->decoder;
   bool more = true;
+  if (all->turn != loop->waits) {
+    all->turn = loop->waits;
+    all->decoded = 0;
+  }
   if (d->turn != loop->waits) {
     d->turn = loop->waits;
     d->most = t->result.body_length + TURN;
@@ -216,16 +222,16 @@ static bool run(ferry_loop *loop, ferry__transfer *t) {
       if (!begin_next(d))
         return corrupt(t);
     }
-    outcome outcome = step(d, &made, loop->transfers->scratch);
+    outcome outcome = step(d, &made, all->scratch);
     if (outcome == CORRUPT)
       return corrupt(t);
     d->ended = outcome == ENDED;
     if (made &&
-        !ferry__body_deliver(loop, t, (const char *)loop->transfers->scratch,
-                             made))
+        !ferry__body_deliver(loop, t, (const char *)all->scratch, made))
       return false;
+    all->decoded += made;
     more = d->left || made == SCRATCH;
-    if (t->result.body_length >= d->most)
+    if (t->result.body_length >= d->most || all->decoded >= TURN_OF_ALL)
       ferry__transfer_rest(loop, t);
     if (t->paused && more)
       return hold(t);

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Those that rest may take a quarter of the time, within these bounds. */
+enum { LEAST_NS = 1000000, MOST_NS = 5000000 };
+
 static void link_running(ferry_loop *loop, ferry__transfer *t) {
   t->prev = NULL;
   t->next = loop->transfers->running;
@@ -102,15 +105,21 @@ void ferry__transfers_go_on(ferry_loop *loop) {
   if (rest->turn == loop->waits)
     return;
   rest->turn = loop->waits;
-  while (rest->first < rest->count) {
+  uint64_t began = uv_hrtime(), share = (began - rest->began_ns) / 4;
+  rest->began_ns = began;
+  share = share < LEAST_NS ? LEAST_NS : share > MOST_NS ? MOST_NS : share;
+  loop->transfers->decoded = 0;
+  /* Those that rest again meanwhile continue in the next turn. */
+  for (size_t left = rest->count - rest->first; left > 0; left--) {
     uint64_t id = rest->ids[rest->first++];
     if (rest->first == rest->count)
       rest->first = rest->count = 0;
     ferry__transfer *t = ferry__table_find(&loop->table, id);
-    if (t && (t->paused & FERRY__PAUSED_BY_TURN)) {
-      ferry__transfer_unpause(loop, t, FERRY__PAUSED_BY_TURN);
+    if (!t || !(t->paused & FERRY__PAUSED_BY_TURN))
+      continue;
+    ferry__transfer_unpause(loop, t, FERRY__PAUSED_BY_TURN);
+    if (uv_hrtime() - began >= share)
       return;
-    }
   }
 }
 

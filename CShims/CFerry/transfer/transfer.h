@@ -355,7 +355,8 @@ void ferry__watch_limits(ferry_loop *loop, ferry__transfer *transfer);
 typedef struct ferry__rest {
   uint64_t *ids;
   size_t first, count, capacity; /* `count` with those before `first` */
-  uint64_t turn; /* ferry_loop.waits when one continued last */
+  uint64_t turn;     /* ferry_loop.waits when some continued last */
+  uint64_t began_ns; /* when they did */
 } ferry__rest;
 
 struct ferry__transfers {
@@ -366,6 +367,7 @@ struct ferry__transfers {
                               * piece */
   ferry__spares decoders[2]; /* for zlib and for libzstd */
   unsigned char *scratch;    /* output buffer of the decoders */
+  uint64_t turn, decoded;    /* bytes made in this turn (ferry_loop.waits) */
   unsigned sink_count;
   ferry__rest rest;
 };

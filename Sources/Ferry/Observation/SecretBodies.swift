@@ -68,17 +68,18 @@ package enum SecretBodies {
         if isJSONForm(body) {
             var masked = maskedJSON(text, declared)
             if masked == nil, !has(tooMany: lineEnds, mostLines, in: text) { masked = maskedLines(text, declared) }
-            return masked.map { mark + maskedTexts(of: $0, declared) }
+            return masked.flatMap { maskedTexts(of: $0, declared) }.map { mark + $0 }
         }
         return maskedArguments(body) { isSecret($0, declared) || $0 == "code" }.text
     }
 
-    /// Each text within JSON may be a URL or a form, whose secret values end with the text.
-    private static func maskedTexts(of json: [UInt8], _ declared: [String]) -> [UInt8] {
-        var (made, text, isInside, isEscaped): ([UInt8], [UInt8], Bool, Bool) = ([], [], false, false)
+    /// Each text within JSON may be a URL or a form, whose secret values end with it. `nil` with too many arguments.
+    private static func maskedTexts(of json: [UInt8], _ declared: [String]) -> [UInt8]? {
+        var (made, text, isInside, isEscaped, left) = ([UInt8](), [UInt8](), false, false, mostArguments)
         for byte in json {
             if byte == UInt8(ascii: "\""), !isEscaped {
-                made += (isInside ? maskedText(within: text, declared) : text) + [byte]
+                made += (isInside ? maskedText(within: text, declared, &left) : text) + [byte]
+                if left < 0 { return nil }
                 (text, isInside) = ([], !isInside)
             } else {
                 text.append(byte)
@@ -88,12 +89,13 @@ package enum SecretBodies {
         return made + text
     }
 
-    /// A text as it is written in JSON, without its quotation marks. It may escape every character, also `&` and `=`.
-    private static func maskedText(within text: [UInt8], _ declared: [String]) -> [UInt8] {
-        let isEscaped = text.contains(UInt8(ascii: "\\"))
-        let quoted = isEscaped ? (try? JSON(parsing: [0x22] + text + [0x22]))?.string.map { Array($0.utf8) } : nil
-        let plain = quoted ?? text
+    /// A text as it is written in JSON, without its quotation marks. It may escape every character, also `&` and `=` (`\u003d`).
+    private static func maskedText(within text: [UInt8], _ declared: [String], _ left: inout Int) -> [UInt8] {
+        let hides = text.contains(0x5C) && text.contains { $0 == UInt8(ascii: "=") || $0 | 0x20 == UInt8(ascii: "d") }
+        let plain = hides ? (try? JSON(parsing: [0x22] + text + [0x22]))?.string.map { Array($0.utf8) } ?? text : text
         if !plain.contains(UInt8(ascii: "=")) { return text }
+        left -= plain.count { $0 == UInt8(ascii: "&") || $0 == UInt8(ascii: ";") }
+        if left < 0 { return text }
         let masked = maskedArguments(plain) { name in
             let last = name.split { $0 == "?" || $0 == "\"" }.last.map(String.init) ?? name
             return isSecret(last, declared) || last == "code"
@@ -101,11 +103,9 @@ package enum SecretBodies {
         if masked == plain { return text }
         return masked.flatMap { byte -> [UInt8] in
             if byte == 0x22 || byte == 0x5C { return [0x5C, byte] }
-            return byte < 0x20 ? Array("\\u00".utf8) + [0x30 + byte >> 4, hexDigit(byte & 15)] : [byte]
+            return byte < 0x20 ? Array("\\u00\(byte < 0x10 ? "0" : "")\(String(byte, radix: 16))".utf8) : [byte]
         }
     }
-
-    private static func hexDigit(_ value: UInt8) -> UInt8 { Array("0123456789abcdef".utf8)[Int(value)] }
 
     /// The text of a form or a query with its secret values masked, and its arguments. Some servers separate arguments
     /// by semicolons, too. For others a secret value may contain semicolons: it is masked up to the next `&`.

@@ -18,7 +18,7 @@ struct SharingStage: Sendable {
         let table = core.sharedTransfers
         // A transfer that was sent before a change would return what was there before it.
         let cache = call.http == nil && storedKey == nil ? nil : core.cache
-        let mark = cache?.invalidationMark ?? .init()
+        let mark = core.cache?.invalidationMark ?? .init()
         let (shared, number, isNew) = table.join(key) {
             SharedTransfer(RunControl(tag: nil, isRefresh: control.isRefresh, isShared: true), since: mark)
         } unless: { active in
