@@ -108,7 +108,7 @@ final class CacheFiles: Sendable {
         if mkdir(directory, 0o700) == 0 { return }
         var at = directory.startIndex
         while errno == ENOENT {
-            guard let slash = directory[at...].dropFirst().firstIndex(of: "/") else { break }
+            guard let slash = directory.utf8[at...].dropFirst().firstIndex(of: UInt8(ascii: "/")) else { break }
             at = slash
             mkdir(String(directory[..<slash]), 0o700)
             errno = ENOENT

@@ -47,7 +47,7 @@ extension TransferCookie {
 
     /// Parses a line of the jar; CFerry.h describes its fields.
     fileprivate init?(line: String) {
-        let parts = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+        let parts = line.utf8.split(separator: 9, omittingEmptySubsequences: false).map { String(Substring($0)) }
         guard parts.count == 7 else { return nil }
         var domain = parts[0]
         let isHTTPOnly = domain.hasPrefix(Self.onlyHTTP)
@@ -70,7 +70,9 @@ extension TransferCookie {
             includesSubdomains ? "TRUE" : "FALSE", path, isSecure ? "TRUE" : "FALSE", String(expires), name, value,
         ]
         let isPlain = texts.allSatisfy { $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f } }
-        return isPlain && !name.isEmpty && !domain.isEmpty ? texts.joined(separator: "\t") : nil
+        // Otherwise it would be several cookies where it is sent, or a comment of the jar.
+        let isOne = !(name + value).utf8.contains(0x3B) && !name.utf8.contains(0x3D) && domain.utf8.first != 0x23
+        return isPlain && isOne && !name.isEmpty && !domain.isEmpty ? texts.joined(separator: "\t") : nil
     }
 }
 

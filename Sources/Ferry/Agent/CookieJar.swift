@@ -13,7 +13,7 @@ public struct CookieJar: Sendable {
     public var all: [Cookie] { core.transport.cookies.map(Cookie.init) }
 
     /// Adds a cookie. It replaces one with the same name, domain and path. It has no effect if the agent keeps no
-    /// cookies.
+    /// cookies, or if the cookie has a control character, a semicolon in its name or value, or `=` in its name.
     public func set(_ cookie: Cookie) { core.transport.setCookie(cookie.transfer) }
 
     /// Removes all cookies.

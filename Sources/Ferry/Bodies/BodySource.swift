@@ -130,14 +130,14 @@ final class StreamSource: BodySource {
     let length: UInt64?
     private let pipe: BytePipe
     private let pump: Pump
-    private let whenUnread: (@Sendable () -> Void)?
+    private let refusal: @Sendable () -> BodyFault?
     private let life = Mutex(Life.unread)
 
-    /// `whenUnread` is called if the source ends without having been asked for a byte.
-    init(length: UInt64?, whenUnread: (@Sendable () -> Void)? = nil, _ pump: @escaping Pump) {
+    /// `refusal` is called once, when bytes are first requested: with a fault there are none.
+    init(length: UInt64?, refusal: @escaping @Sendable () -> BodyFault? = { nil }, _ pump: @escaping Pump) {
         self.length = length
         self.pump = pump
-        self.whenUnread = whenUnread
+        self.refusal = refusal
         pipe = BytePipe(announced: length)
     }
 
@@ -152,9 +152,11 @@ final class StreamSource: BodySource {
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
         life.withLock { life in
             guard case .unread = life else { return }
+            let fault = refusal()
             life = .pumping(
                 Task { [pipe, pump] in
                     do {
+                        if let fault { throw fault }
                         try await pump(pipe)
                         pipe.finish()
                     } catch {
@@ -172,10 +174,9 @@ final class StreamSource: BodySource {
         }
         pipe.close()
         switch before {
-        case .unread: whenUnread?()
         // Not here, on the event loop's thread: the handlers of a cancellation are application code.
         case .pumping(let task): DispatchQueue.global().async { task.cancel() }
-        case .closed: break
+        case .unread, .closed: break
         }
     }
 

@@ -59,7 +59,7 @@ public struct Multipart: Sendable {
         _ name: String, file path: String, filename: String? = nil,
         contentType: String = "application/octet-stream", headers: Headers = Headers()
     ) {
-        let own = path.split(separator: "/").last.map(String.init) ?? ""
+        let own = path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(Substring($0)) } ?? ""
         parts.append(
             Part(
                 name: name, filename: filename ?? own, contentType: contentType, headers: headers,

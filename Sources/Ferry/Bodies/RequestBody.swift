@@ -185,11 +185,18 @@ struct StreamBody: PulledBody {
     }
 }
 
-/// A sequence that can be read once. A second source is refused, unless the first has not begun to read.
+/// A sequence that can be read once. A source that has not begun to read gives way to the next one: the server may have
+/// answered before it asked for the body.
 final class OnceBody: PulledBody {
+    private struct State {
+        /// The number of the source that may read.
+        var last = 0
+        var wasRead = false
+    }
+
     private let length: UInt64?
     private let pump: StreamSource.Pump
-    private let isTaken = Atomic(false)
+    private let state = Mutex(State())
 
     init<Bytes: AsyncSequence & Sendable>(
         length: UInt64?, _ sequence: Bytes
@@ -204,15 +211,29 @@ final class OnceBody: PulledBody {
         }
     }
 
-    var isReplayable: Bool { !isTaken.load(ordering: .acquiring) }
+    var isReplayable: Bool { state.withLock { !$0.wasRead } }
 
     func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {
         try StreamSource.check(length)
-        guard isTaken.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
-        else {
-            throw BodyFault(code: .bodyNotReplayable, message: "the body can be read only once")
+        let number = state.withLock { state -> Int? in
+            if state.wasRead { return nil }
+            state.last += 1
+            return state.last
         }
-        return StreamSource(length: length, whenUnread: { self.isTaken.store(false, ordering: .releasing) }, pump)
+        guard let number else { throw Self.isGone }
+        return StreamSource(
+            length: length,
+            refusal: {
+                self.state.withLock { state in
+                    if state.wasRead || state.last != number { return Self.isGone }
+                    state.wasRead = true
+                    return nil
+                }
+            }, pump)
+    }
+
+    private static var isGone: BodyFault {
+        BodyFault(code: .bodyNotReplayable, message: "the body can be read only once")
     }
 }
 

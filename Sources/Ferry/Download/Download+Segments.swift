@@ -156,8 +156,10 @@ extension Download {
     /// The rate limit of one of the parallel workers in bytes per second; 0 means no limit.
     func rate(for question: DownloadMachine.Question) -> UInt64 {
         guard let rate = plan.options.bytesPerSecond else { return 0 }
-        let isInSegments = question.isFirst || state.withLock { $0.metadata.segments != nil }
-        return UInt64(max(rate / (isInSegments ? plan.options.segments : 1), 1))
+        let segments = state.withLock { $0.metadata.segments }
+        // Before the first response the number of segments is unknown.
+        let left = segments?.count { !$0.isComplete } ?? (question.isFirst ? plan.options.segments : 1)
+        return UInt64(max(rate / max(min(left, plan.options.segments), 1), 1))
     }
 
     /// What is missing, and the validator of the data that exists.

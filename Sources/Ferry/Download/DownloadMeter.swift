@@ -26,7 +26,8 @@ public struct DownloadProgress: Sendable, Hashable {
     /// The estimated remaining time; `nil` if it is unknown.
     public var remaining: Duration? {
         guard let total, rate > 0 else { return nil }
-        return .seconds(Double(max(total - received, 0)) / rate)
+        // A rate near 0 would make it longer than a duration can be.
+        return .seconds(min(Double(max(total - received, 0)) / rate, 1e15))
     }
 
     /// Creates a progress value, to test code that shows it.
@@ -73,15 +74,16 @@ final class DownloadMeter: Sendable {
         var isReporting = false
         /// A timer will make a report when the next one is permitted.
         var isTimed = false
-        var hasEnded = false
-        var listeners: [AsyncStream<DownloadProgress>.Continuation] = []
+        /// When the run ended, in nanoseconds: its rate does not change after that.
+        var ended: UInt64?
+        var listeners = Listeners<DownloadProgress>()
         var report: Report?
     }
 
     /// A report to make now.
     private struct Due {
         var progress: DownloadProgress
-        var listeners: [AsyncStream<DownloadProgress>.Continuation]
+        var listeners: Listeners<DownloadProgress>
         /// `nil` if another report is queued.
         var report: Report?
     }
@@ -105,18 +107,23 @@ final class DownloadMeter: Sendable {
 
     var progress: DownloadProgress { state.withLock { $0.progress(Self.now) } }
 
+    /// The number of sequences that are read.
+    var listenerCount: Int { state.withLock { $0.listeners.count } }
+
     /// The changes from here on. If the run has ended, only its last state.
     var updates: DownloadProgressUpdates {
         let (stream, continuation) = AsyncStream.makeStream(
             of: DownloadProgress.self, bufferingPolicy: .bufferingNewest(1))
-        let last = state.withLock { state -> DownloadProgress? in
-            if state.hasEnded { return state.progress(Self.now) }
-            state.listeners.append(continuation)
-            return nil
+        let (last, number) = state.withLock { state -> (DownloadProgress?, UInt64) in
+            state.ended == nil ? (nil, state.listeners.add(continuation)) : (state.progress(Self.now), 0)
         }
         if let last {
             continuation.yield(last)
             continuation.finish()
+        } else {
+            continuation.onTermination = { [weak self] _ in
+                _ = self?.state.withLock { $0.listeners.remove(number) }
+            }
         }
         return DownloadProgressUpdates(stream)
     }
@@ -140,7 +147,7 @@ final class DownloadMeter: Sendable {
             state.received += count
             state.rate.count(state.received, now: now)
             let due = state.reported + Self.interval
-            if now < due && !state.isTimed && (state.report != nil || !state.listeners.isEmpty) {
+            if now < due && !state.isTimed && (state.report != nil || state.listeners.count > 0) {
                 state.isTimed = true
                 wait = due - now
             }
@@ -151,23 +158,23 @@ final class DownloadMeter: Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(Int(wait))) { [weak self] in
             self?.tell(Self.now) { state in
                 state.isTimed = false
-                return !state.hasEnded && Self.now >= state.reported + Self.interval
+                return state.ended == nil && Self.now >= state.reported + Self.interval
             }
         }
     }
 
     /// The count is final. Nothing is reported for a run that never reached a file.
     func end(now: UInt64 = DownloadMeter.now) {
-        var listeners: [AsyncStream<DownloadProgress>.Continuation] = []
+        var listeners = Listeners<DownloadProgress>()
         tell(now) { state in
-            if state.hasEnded { return false }
-            state.hasEnded = true
+            if state.ended != nil { return false }
+            state.ended = now
             swap(&listeners, &state.listeners)
             return state.reported > 0
         } then: { progress in
-            for listener in listeners { listener.yield(progress) }
+            listeners.send(progress)
         }
-        for listener in listeners { listener.finish() }
+        listeners.finish()
     }
 
     private func tell(
@@ -181,7 +188,7 @@ final class DownloadMeter: Sendable {
             return Due(progress: state.progress(now), listeners: state.listeners, report: report)
         }
         guard let due else { return }
-        for listener in due.listeners { listener.yield(due.progress) }
+        due.listeners.send(due.progress)
         also(due.progress)
         guard let report = due.report else { return }
         queue.async {
@@ -199,7 +206,7 @@ final class DownloadMeter: Sendable {
 extension DownloadMeter.State {
     fileprivate func progress(_ now: UInt64) -> DownloadProgress {
         DownloadProgress(
-            received: received, total: total, rate: rate.rate(received, now: now), resumedFrom: resumedFrom,
+            received: received, total: total, rate: rate.rate(received, now: ended ?? now), resumedFrom: resumedFrom,
             isResumable: isResumable)
     }
 }

@@ -12,8 +12,9 @@ struct DownloadPlan: Sendable {
             switch target {
             case .directory(let path): (directory, name) = (path.isEmpty ? "." : path, nil)
             case .file(let path):
-                let slash = path.lastIndex(of: "/")
-                let last = slash.map { String(path[path.index(after: $0)...]) } ?? path
+                // By bytes: a slash and a combining mark after it are one character.
+                let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+                let last = slash.map { String(path[path.utf8.index(after: $0)...]) } ?? path
                 if last.isEmpty || last == "." || last == ".." { throw FileFault(path, errno: EISDIR) }
                 if path.utf8.contains(0) { throw FileFault(path, errno: EINVAL) }
                 directory = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."

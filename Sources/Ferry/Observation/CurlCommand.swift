@@ -206,7 +206,7 @@ extension CurlCommand {
     private static let longestWord = 100_000
 
     private func appendPart(_ part: Part, to words: inout [String], _ redacted: Bool) {
-        let name = part.name.split(separator: "=", omittingEmptySubsequences: false).joined(separator: "%3D")
+        let name = part.name.unicodeScalars.map { $0 == "=" ? "%3D" : String($0) }.joined()
         var suffix = ""
         if let fileName = part.fileName { suffix += ";filename=" + Self.formQuoted(fileName) }
         if let type = part.contentType { suffix += ";type=" + type }

@@ -151,6 +151,11 @@ struct HostKey: Sendable, Hashable {
         }
     }
 
+    /// Whether the scheme is `https`, in any case.
+    static func isSecure(_ url: String) -> Bool {
+        url.utf8.prefix(6).elementsEqual("https:".utf8) { $0 | 0x20 == $1 }
+    }
+
     /// Whether scheme, host and port of a URL are spelled like this: `https://h:8443`.
     static func begins(_ url: String, with origin: String) -> Bool {
         let begins = url.utf8.withContiguousStorageIfAvailable { url in

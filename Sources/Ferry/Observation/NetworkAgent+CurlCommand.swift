@@ -34,7 +34,7 @@ extension CurlCommand.Options {
         _ request: R, _ outgoing: OutgoingRequest, _ configuration: NetworkConfiguration
     ) throws(RequestError) {
         self.init()
-        let isSecure = outgoing.url.hasPrefix("https:") || outgoing.url.hasPrefix("https+unix:")
+        let isSecure = HostKey.isSecure(outgoing.url) || outgoing.url.lowercased().hasPrefix("https+unix:")
         switch configuration.http2 {
         // Over TLS curl negotiates HTTP/2 by default.
         case .never: if isSecure { httpVersion = .http11 }
@@ -128,7 +128,9 @@ enum ShellText {
 
     static func quoted(_ bytes: [UInt8]) -> String {
         if let text = String(validating: bytes, as: UTF8.self), text.unicodeScalars.allSatisfy(isVisible) {
-            return "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+            // By bytes: a quotation mark and a combining mark after it are one character.
+            let words = bytes.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
+            return "'" + String(decoding: Array(words.joined(separator: "'\\''".utf8)), as: UTF8.self) + "'"
         }
         var made = "$'"
         for piece in pieces(of: bytes) {

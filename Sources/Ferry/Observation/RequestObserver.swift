@@ -104,7 +104,7 @@ public struct RunInfo: Sendable, Identifiable {
     /// a batch or chain.
     public var host: String { HostKey.authority(of: rawURL) }
 
-    package var isSecure: Bool { rawURL.hasPrefix("https:") }
+    package var isSecure: Bool { HostKey.isSecure(rawURL) }
 
     /// Whether scheme, host and port of the URL are spelled like this: `https://h:8443`.
     package func begins(with origin: String) -> Bool { HostKey.begins(rawURL, with: origin) }

@@ -295,11 +295,11 @@ package struct RunSpan: Sendable {
         package var authority: String { HostKey.authority(of: url) }
         /// The host, without the brackets of an address, and the port.
         package var server: (host: String, port: Int) {
-            Self.server(authority, isSecure: url.hasPrefix("https:"))
+            Self.server(authority, isSecure: HostKey.isSecure(url))
         }
 
         /// `https://h:8443`
-        package var origin: String { (url.hasPrefix("https:") ? "https://" : "http://") + authority }
+        package var origin: String { (HostKey.isSecure(url) ? "https://" : "http://") + authority }
         /// Whether scheme, host and port of the URL are spelled like this: `https://h:8443`.
         package func begins(with origin: String) -> Bool { HostKey.begins(url, with: origin) }
 

@@ -22,8 +22,9 @@ extension Exchange {
                     leave(result)
                     return .again
                 }
-                if let next = try redirected(by: result) { return next }
+                // An authenticator may take a redirect to a page for signing in as a refusal.
                 if let next = try await refused(by: result) { return next }
+                if let next = try redirected(by: result) { return next }
             }
             if let next = try await challenged(by: result) { return next }
             var last = result
@@ -141,11 +142,6 @@ extension Exchange {
         case .follow(let next):
             // An interceptor's redirect was not sent anywhere.
             if !isIntercepted { earlier.addRedirect() }
-            if let token, let session = core.tokens, !isIntercepted,
-                !session.isRefused(Response(result, url: url, origin: origin()))
-            {
-                noteAccepted(token, by: result, in: session)
-            }
             leave(result)
             core.log?.redirected(call.info, to: next.url, status: result.status)
             leg = asked.following(next, without: next.dropsSecrets ? added : [])
@@ -198,6 +194,8 @@ extension Exchange {
     private mutating func noteAccepted(_ token: UInt64, by result: TransferResult, in session: any TokenSession) {
         guard (200..<500).contains(result.status), ![401, 407, 408, 429].contains(result.status), !isIntercepted
         else { return }
+        // A provider's credential was sent in its place.
+        if let leg, leg.headers["Authorization"] != authorized(leg).headers["Authorization"] { return }
         session.accepted(generation: token, after: refusal?.refresh)
         // A later refusal is a new case: the token was accepted, and has expired since.
         refusal = nil

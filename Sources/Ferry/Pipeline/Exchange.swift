@@ -158,7 +158,7 @@ struct Exchange {
         } catch {
             return .refused(error)
         }
-        built.meter = call.meter
+        (built.meter, built.transfer.passesLimits) = (call.meter, control.isRefresh)
         call.beginSpan(of: &built)
         built.inform(call.watch)
         built.transfer.reportsStart = call.reportsStart

@@ -228,6 +228,8 @@ public struct EventStream: AsyncSequence, Sendable {
         /// Schedules the next connection, or throws.
         private mutating func recover(from error: RequestError) throws(RequestError) {
             connection = nil
+            // The status that ends a stream for good, even if the request does not accept it.
+            if error.is(.invalidStatusCode), error.response?.status == 204 { return isOver = true }
             failures += 1
             let policy = stream.reconnection
             guard !isOver, failures <= policy.maxFailures, Self.isPassing(error) else {

@@ -69,6 +69,30 @@ import Testing
         }
     }
 
+    @Test("A stream that the server has not asked for is sent again", arguments: [307, 401, 503])
+    func anUnreadStream(status: Int) async throws {
+        try await withAgent {
+            $0.authenticator = Session(token: TokenServer.expired)
+            $0.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .milliseconds(1), jitter: .none)
+        } _: { server, agent in
+            _ = TokenServer(on: server)
+            // The body of the response goes on while its head is looked at.
+            server.script(
+                path: "/upload", uses: 1,
+                [
+                    .expectHead,
+                    .send("HTTP/1.1 \(status) No\r\nLocation: /upload\r\nContent-Length: 1000000\r\n\r\nx"),
+                    .keepOpen,
+                ])
+            var request = put("/upload", .stream(once: Pieces(pieces: [[1, 2, 3]])))
+            request.headers["Expect"] = "100-continue"
+            let streamed = try await agent.stream(request)
+            #expect(streamed.head.status == 200)
+            for try await _ in streamed.body {}
+            #expect(server.requests.last { $0.path == "/upload" }?.body == [1, 2, 3])
+        }
+    }
+
     @Test func aRetrySendsAllOfItAgain() async throws {
         try await withAgent {
             $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)

@@ -162,11 +162,11 @@ import Testing
     @Test func whatIsThereOnceIsReadOnce() async throws {
         let body = OnceBody(length: nil, Pieces(pieces: [[1, 2]]))
         let first = try body.makeSource()
-        #expect(throws: BodyFault.self) { try body.makeSource() }
-        // It was not read: it still exists.
-        first.close()
+        // The first was not read, and gives way.
         let second = try body.makeSource()
         #expect(await drained(second) == [1, 2])
+        #expect(await drained(first) == nil)
+        #expect((first.failure(sending: 0) as? BodyFault)?.code == .bodyNotReplayable)
         second.close()
         let fault = #expect(throws: BodyFault.self) { try body.makeSource() }
         #expect(fault?.code == .bodyNotReplayable)

@@ -296,6 +296,14 @@ import Testing
         }
     }
 
+    @Test func theEndBy204NeedsNoStatusThatTheRequestAccepts() async throws {
+        let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response(status: 204)))
+        var request = HTTPRequest(.get, "/events")
+        request.statusValidation = .codes([200])
+        #expect(try await all(agent.events(request)).isEmpty)
+        await agent.shutdown()
+    }
+
     @Test func theConfigurationsAcceptIsNotThatOfAStream() async throws {
         let stub = StubTransport(always: .response(status: 204))
         var configuration = NetworkConfiguration.test

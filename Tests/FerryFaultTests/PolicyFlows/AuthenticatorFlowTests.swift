@@ -359,4 +359,24 @@ import Testing
             gate.open()
         }
     }
+
+    @Test func aRedirectToAPageForSigningInMayBeARefusal() async throws {
+        try await withFlow {
+            $0.authenticator = Session(token: TokenServer.expired, refusal: 302)
+        } _: { server, agent in
+            let tokens = TokenServer(on: server)
+            server.handle("/page") { request in
+                if tokens.isValid(request) { return LoopbackResponse(text: "page") }
+                return LoopbackResponse(status: 302, headers: ["Location": "/sign-in"])
+            }
+            server.handle("/sign-in") { _ in LoopbackResponse(text: "who are you?") }
+            let page = try await agent.send(Get("/page")).text
+            #expect(page == "page")
+            // If the refresh does not help, the redirect is followed.
+            tokens.expire()
+            tokens.refuseTokens(with: 403)
+            let other = try await agent.send(Get("/page")).text
+            #expect(other == "who are you?")
+        }
+    }
 }

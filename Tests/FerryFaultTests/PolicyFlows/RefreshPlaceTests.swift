@@ -29,6 +29,54 @@ import Testing
         }
     }
 
+    /// What the request for a token uses besides the network.
+    enum Way: CaseIterable {
+        case timeToLive, http, sharing
+    }
+
+    @Test("A refresh needs no free place, also by the cache and if it is shared", arguments: Way.allCases)
+    func aRefreshByCacheOrSharing(way: Way) async throws {
+        let folder = try Folder()
+        try await withFlow {
+            $0.authenticator = SigningIn(way: way)
+            $0.cache = CacheConfiguration(directory: folder.file("cache"))
+            $0.limits.transfersPerHost = 1
+        } _: { server, agent in
+            _ = TokenServer(on: server)
+            server.script(path: "/held", uses: 1, [.send("HTTP/1.1 200 OK\r\n\r\na"), .wait("token"), .close])
+            var holding = HTTPRequest(.get, "/held")
+            holding.usesAuthenticator = false
+            let stream = try await agent.stream(holding)
+            let waiting = Task { try await agent.send(Get("/data")) }
+            try await server.waitForRequests(2)
+            #expect(server.requests.map(\.path) == ["/held", "/token"])
+            server.signal("token")
+            for try await _ in stream.body {}
+            #expect(try await waiting.value.status == 200)
+        }
+    }
+
+    /// Has no token, and asks for it without its own token.
+    private struct SigningIn: Authenticator {
+        let way: Way
+        var token: String? { nil }
+
+        func apply(_ token: String, to request: inout OutgoingRequest) {
+            request.headers["Authorization"] = "Bearer \(token)"
+        }
+
+        func refresh(_ old: String?, with agent: NetworkAgent) async throws -> String {
+            var request = HTTPRequest(.get, "/token")
+            request.usesAuthenticator = false
+            switch way {
+            case .timeToLive: request.cachePolicy = .timeToLive(.seconds(60))
+            case .http: request.cachePolicy = .http()
+            case .sharing: request.coalesces = true
+            }
+            return try await agent.send(request).value.text
+        }
+    }
+
     @Test("A task that outlives the refresh that started it is not part of the refresh")
     func aTaskOfARefreshIsOrdinaryAfterIt() async throws {
         let later = Later()

@@ -129,4 +129,8 @@ import Testing
             body: .bytes(Array((0...255).map { UInt8($0) })), redacted: false)
         #expect(text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value < 0x7F })
     }
+
+    @Test func aQuotationMarkWithACombiningMarkEndsNoWord() {
+        #expect(Array(ShellText.quoted("a'\u{301}; b").utf8) == Array("'a'\\''\u{301}; b'".utf8))
+    }
 }
