@@ -89,7 +89,7 @@ package enum SecretBodies {
         return made + text
     }
 
-    /// A text as it is written in JSON, without its quotation marks. It may escape every character, also `&` and `=` (`\u003d`).
+    /// A text as it is written in JSON, without its quotation marks. Each character may be escaped, `=` as `\u003d`.
     private static func maskedText(within text: [UInt8], _ declared: [String], _ left: inout Int) -> [UInt8] {
         let hides = text.contains(0x5C) && text.contains { $0 == UInt8(ascii: "=") || $0 | 0x20 == UInt8(ascii: "d") }
         let plain = hides ? (try? JSON(parsing: [0x22] + text + [0x22]))?.string.map { Array($0.utf8) } ?? text : text
