@@ -6,11 +6,14 @@ import Testing
 extension CoreTests {
     /// A server that responds during an upload, and then resets the connection.
     @Suite struct RefusedUploads {
+        /// More than the sockets' buffers take.
+        private static let large = [UInt8](repeating: 7, count: 50 * 1_048_576)
+
         private func upload(_ server: LoopbackServer, isPulled: Bool) -> CoreRequest {
             CoreRequest("POST", server.baseURL + "/refused").with {
                 $0.idle = 5_000
                 if !isPulled {
-                    $0.body = .bytes([UInt8](repeating: 7, count: 50 * 1_048_576))
+                    $0.body = .bytes(Self.large)
                     return
                 }
                 let left = Mutex(50 * 1_048_576)

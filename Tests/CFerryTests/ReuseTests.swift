@@ -1,7 +1,6 @@
 import CAllocations
 import CCoreParts
 import CFerry
-import Dispatch
 import FerryTesting
 import Glibc
 import Testing
@@ -9,17 +8,6 @@ import Testing
 extension CoreTests {
     /// Kept connections: counted, guarded against bytes that belong to no request, and never a reason to send twice.
     @Suite struct Reuse {
-        private func secure() throws -> (CoreLoop.Options, LoopbackServer.Options) {
-            let certificate = try ServerCertificate()
-            var options = CoreLoop.Options()
-            options.caFile = certificate.authorityFile
-            return (options, .init(certificate: certificate))
-        }
-
-        private func both(_ isSecure: Bool) throws -> (CoreLoop.Options, LoopbackServer.Options) {
-            isSecure ? try secure() : (.init(), .init())
-        }
-
         /// An earlier socket with its number: requests were read there, and their connections ended.
         @Test func aSocketThatWasClosedWithoutTellingIsNotWatchedUnderItsNumber() {
             #expect(!parts_watches_another())
@@ -27,7 +15,7 @@ extension CoreTests {
 
         /// It has no other limit that is checked.
         @Test func theConnectLimitHoldsForTheNextAttempt() async throws {
-            let (options, serverOptions) = try secure()
+            let (options, serverOptions) = try secureOptions()
             try await withCore(options, server: serverOptions, probes: false) { core, server in
                 let hello = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
                 server.script(connection: 1, [.expectHead, .send(hello), .expectHead, .close])
@@ -97,43 +85,6 @@ extension CoreTests {
             }
         }
 
-        /// They came between the last read and the request, while a callback kept the loop busy.
-        @Test func bytesThatArriveBeforeARequestAreNotItsResponse() async throws {
-            var options = CoreLoop.Options()
-            options.maxPerHost = 1
-            try await withCore(options, probes: false) { core, server in
-                server.script(
-                    connection: 1,
-                    [
-                        .expectHead, .wait("second"), .send(answer("first")), .wait("go"), .send(answer("POISON")),
-                        .mark("sent"), .expectClose,
-                    ])
-                server.script(connection: 2, [.expectHead, .send(answer("second")), .serve])
-                let arrived = DispatchSemaphore(value: 0)
-                let waiting = Task {
-                    try await server.waitForMark("sent")
-                    arrived.signal()
-                }
-                let first = try core.submit(CoreRequest("GET", server.baseURL + "/x"))
-                try await server.waitForRequests(1)
-                let second = try core.submit(
-                    CoreRequest("GET", server.baseURL + "/x").with {
-                        $0.flags = [.idempotent, .notifyStart]
-                        $0.onStarted = {
-                            server.signal("go")
-                            arrived.wait()
-                            // For a moment after a read a connection is not read again.
-                            usleep(2_000)
-                        }
-                    })
-                await core.untilStatistics { $0.waiting == 1 }
-                server.signal("second")
-                let results = await core.results(of: [first, second])
-                #expect(results.map { String(decoding: $0.body ?? [], as: UTF8.self) } == ["first", "second"])
-                try await waiting.value
-            }
-        }
-
         @Test func oneConnectionForManyRequests() async throws {
             try await withCore { core, server in
                 for i in 0..<100 {
@@ -176,58 +127,8 @@ extension CoreTests {
         }
 
         @Test(arguments: [false, true])
-        func bytesOnAnIdleConnectionNeverAnswerTheNextRequest(isSecure: Bool) async throws {
-            let (options, serverOptions) = try both(isSecure)
-            try await withCore(options, server: serverOptions) { core, server in
-                server.script(
-                    path: "/first", [.send(answer("first")), .wait("poison"), .send(answer("POISON")), .mark("sent")])
-                let first = try await core.get(server.baseURL + "/first")
-                #expect(first.text == "first")
-                server.signal("poison")
-                try await server.waitForMark("sent")
-                let next = try await core.get(server.baseURL + "/hello")
-                #expect(next.text == "Hello, ferry" && next.attempts <= 2)
-                #expect(server.connectionCount == 2)
-            }
-        }
-
-        @Test(arguments: [false, true])
-        func bytesRightBehindAnAnswerNeverAnswerTheNextRequest(isSecure: Bool) async throws {
-            let (options, serverOptions) = try both(isSecure)
-            try await withCore(options, server: serverOptions) { core, server in
-                // In one segment, and in two of which the second is there before the next request. (Bytes that arrive
-                // after that request was sent count as its response, as nobody can tell.)
-                server.script(path: "/one", [.send(answer("one") + answer("POISON")), .mark("sent")])
-                server.script(path: "/two", [.send(answer("two")), .send(answer("POISON")), .mark("sent")])
-                for round in 0..<60 {
-                    for (i, path) in ["one", "two"].enumerated() {
-                        let first = try await core.get(server.baseURL + "/" + path)
-                        #expect(first.text == path)
-                        try await server.waitForMark("sent", count: round * 2 + i + 1)
-                        let next = try await core.get(server.baseURL + "/hello")
-                        #expect(next.text == "Hello, ferry")
-                    }
-                }
-            }
-        }
-
-        @Test func manyPoisonersAtOnce() async throws {
-            try await withCore { core, server in
-                server.script(path: "/poison", [.send(answer("first") + answer("POISON"))])
-                for _ in 0..<20 {
-                    let ids = try (0..<64).map { i in
-                        try core.submit(CoreRequest("GET", server.baseURL + (i % 2 == 0 ? "/poison" : "/hello")))
-                    }
-                    for (i, result) in await core.results(of: ids).enumerated() {
-                        #expect(result.fault == .ok && result.text == (i % 2 == 0 ? "first" : "Hello, ferry"))
-                    }
-                }
-            }
-        }
-
-        @Test(arguments: [false, true])
         func theServerClosesAnIdleConnection(isSecure: Bool) async throws {
-            let (options, serverOptions) = try both(isSecure)
+            let (options, serverOptions) = try options(secure: isSecure)
             try await withCore(options, server: serverOptions) { core, server in
                 server.script(path: "/bye", [.send(answer("bye")), .wait("close"), .close])
                 _ = try await core.get(server.baseURL + "/bye")
@@ -339,7 +240,7 @@ extension CoreTests {
 
         @Test(arguments: [false, true])
         func anIdleConnectionIsClosedWithoutANextRequest(isSecure: Bool) async throws {
-            var (options, serverOptions) = try both(isSecure)
+            var (options, serverOptions) = try options(secure: isSecure)
             options.idle = 100
             serverOptions.address = "127.0.0.1"
             try await withCore(options, server: serverOptions) { core, server in

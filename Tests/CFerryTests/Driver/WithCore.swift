@@ -69,3 +69,16 @@ func expectCleanStop(_ core: CoreLoop, _ location: SourceLocation = #_sourceLoca
 func answer(_ text: String, status: String = "200 OK", _ fields: String...) -> String {
     "HTTP/1.1 \(status)\r\n" + fields.map { $0 + "\r\n" }.joined() + "Content-Length: \(text.utf8.count)\r\n\r\n" + text
 }
+
+/// Options for a core and a server that use TLS.
+func secureOptions() throws -> (CoreLoop.Options, LoopbackServer.Options) {
+    let certificate = try ServerCertificate()
+    var options = CoreLoop.Options()
+    options.caFile = certificate.authorityFile
+    return (options, .init(certificate: certificate))
+}
+
+/// Options for a core and a server with or without TLS.
+func options(secure isSecure: Bool) throws -> (CoreLoop.Options, LoopbackServer.Options) {
+    isSecure ? try secureOptions() : (.init(), .init())
+}

@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test func aRecordingTooLargeForAMessageIsAnError() throws {
-        let body = String(repeating: "x", count: FleetOrder.mostRecordedBytes)
+        let body = String(decoding: [UInt8](repeating: 0x78, count: FleetOrder.mostRecordedBytes), as: UTF8.self)
         let headers = #""headers": [{"name": "X-A""#
         let entry = Self.entry(0, at: "0").replacing(
             headers, with: #""postData": {"mimeType": "", "text": "\#(body)"}, \#(headers)"#)
@@ -218,7 +218,8 @@ import Testing
     @Test func tooLargeValuesAreNotRead() {
         #expect(throws: FleetError.self) { try FleetBeat.reading([UInt8](repeating: 0x20, count: 1 << 20 | 1)) }
         #expect(throws: FleetError.self) {
-            try FleetMessage.bytes(String(repeating: "x", count: FleetMessage.mostBytes))
+            try FleetMessage.bytes(
+                String(decoding: [UInt8](repeating: 0x78, count: FleetMessage.mostBytes), as: UTF8.self))
         }
     }
 

@@ -12,10 +12,11 @@ import Testing
     }
 
     private static let size = 50_000_000
+    private static let large = [UInt8](repeating: 0x61, count: size)
 
     private func made(_ body: Body, _ file: TemporaryFile) -> RequestBody {
         switch body {
-        case .memory: .bytes([UInt8](repeating: 0x61, count: Self.size))
+        case .memory: .bytes(Self.large)
         case .file: .file(file.path)
         case .stream:
             .stream { Pieces(pieces: [[UInt8]](repeating: [UInt8](repeating: 0x61, count: 100_000), count: 500)) }
