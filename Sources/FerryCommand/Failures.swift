@@ -172,9 +172,12 @@ enum FailureText {
     /// password, in which nothing was escaped.
     private static func shown(_ url: String, isBroken: Bool = false) -> String {
         let begin = url.firstRange(of: "://")?.upperBound ?? url.startIndex
-        let end = isBroken ? url.endIndex : url[begin...].firstIndex { "/?#".contains($0) } ?? url.endIndex
-        let rest = url[begin..<end].lastIndex(of: "@").map { url[url.index(after: $0)...] } ?? url[begin...]
-        return String(url[..<begin] + rest.prefix { $0 != "?" && $0 != "#" })
+        // By bytes: each of these and a combining mark after it are one character.
+        let bytes = url.utf8
+        let end = isBroken ? url.endIndex : bytes[begin...].firstIndex { "/?#".utf8.contains($0) } ?? url.endIndex
+        let at = bytes[begin..<end].lastIndex(of: UInt8(ascii: "@"))
+        let rest = bytes[(at.map(bytes.index(after:)) ?? begin)...].prefix { !"?#".utf8.contains($0) }
+        return String(url[..<begin]) + String(decoding: rest, as: UTF8.self)
     }
 
     private static func place(of url: String) -> (host: String, authority: String) {

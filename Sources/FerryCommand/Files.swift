@@ -195,7 +195,7 @@ final class OutputFile {
     }
 
     private static func folder(of path: String) -> String {
-        path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
+        path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(decoding: path.utf8[...$0], as: UTF8.self) } ?? "./"
     }
 
     private static func unwritable(_ path: String, _ code: Int32) -> InputError {

@@ -191,11 +191,12 @@ enum CommandURL {
 
     /// The last component of its path; `nil` if it is empty or a folder.
     static func fileName(of url: String) -> String? {
-        var path = url.prefix { $0 != "?" && $0 != "#" }
-        if hasScheme(url), let colon = path.firstIndex(of: ":") { path = path[colon...].dropFirst(3) }
-        guard let slash = path.lastIndex(of: "/") else { return nil }
-        let name = path[path.index(after: slash)...]
-        return name.isEmpty || name == "." || name == ".." ? nil : String(name)
+        // By bytes: a slash and a combining mark after it are one character.
+        var path = url.utf8.prefix { !"?#".utf8.contains($0) }
+        if hasScheme(url), let colon = path.firstIndex(of: UInt8(ascii: ":")) { path = path[colon...].dropFirst(3) }
+        guard let slash = path.lastIndex(of: UInt8(ascii: "/")) else { return nil }
+        let name = String(decoding: path[path.index(after: slash)...], as: UTF8.self)
+        return name.isEmpty || name == "." || name == ".." ? nil : name
     }
 
     /// Whether it begins with `http://` or `https://`, or with the scheme of a Unix socket.

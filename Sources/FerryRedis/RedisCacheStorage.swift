@@ -92,7 +92,7 @@ public final class RedisCacheStorage: CacheStorage {
     public func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
         let name = name(key)
         if loop.owed.isRemoved(name) { return answer(.missing(.notFound)) }
-        let most = configuration.maxEntryBytes
+        let most = configuration.mostEntryBytes
         loop.submit(
             RedisCommand(
                 arguments: ["GET".bytes, name.bytes], line: .look, patience: configuration.timeout.nanoseconds,
@@ -128,7 +128,7 @@ public final class RedisCacheStorage: CacheStorage {
     /// older entry is removed, because it must not be found in its place.
     public func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
         let name = name(key)
-        if entry.count > configuration.maxEntryBytes {
+        if entry.count > configuration.mostEntryBytes {
             counter.count { $0.refused += 1 }
             loop.outdate(name)
             done?(false)

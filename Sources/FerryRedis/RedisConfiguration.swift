@@ -55,6 +55,9 @@ public struct RedisConfiguration: Sendable {
     /// The maximum size of an entry in bytes; larger ones are neither written nor read. The default is 5 MiB.
     public var maxEntryBytes = 5 << 20
 
+    /// Redis has no larger values.
+    var mostEntryBytes: Int { min(max(maxEntryBytes, 0), 512 << 20) }
+
     /// The maximum size of the write queue in bytes; entries that do not fit are not written. The default is 16 MiB.
     public var maxQueuedBytes = 16 << 20
 

@@ -31,7 +31,7 @@ final class RedisConnection: @unchecked Sendable {
             throw RedisFault(code == ETIMEDOUT || code == EINPROGRESS ? .timeout : code == EACCES ? .noPermission : .io)
         }
         context = made
-        maxReply = max(configuration.maxEntryBytes, Self.smallReply) + 65_536
+        maxReply = max(configuration.mostEntryBytes, Self.smallReply) + 65_536
         // From here on the loop waits.
         made.pointee.flags &= ~REDIS_BLOCK
         let flags = fcntl(made.pointee.fd, F_GETFL)

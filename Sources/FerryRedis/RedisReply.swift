@@ -31,7 +31,7 @@ final class RedisReply: @unchecked Sendable {
 
     /// The maximum number of elements of an array; no command used here returns more. hiredis's own functions would
     /// allocate as many as Redis announces.
-    private static let mostElements: Int32 = 100_000
+    private static let mostElements = 100_000
 
     /// The parser calls these functions for each object. An object in an array belongs to the array; the outermost one
     /// belongs to whoever takes or frees it. A null pointer ends the parsing.
@@ -42,28 +42,29 @@ final class RedisReply: @unchecked Sendable {
         let pointer = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
 
         fileprivate init() {
-            pointer.initialize(
-                to: redisReplyObjectFunctions(
-                    createString: { task, start, count in
-                        guard let task else { return nil }
-                        let kind: Kind =
-                            switch task.pointee.type {
-                            case REDIS_REPLY_ERROR: .error
-                            case REDIS_REPLY_STATUS: .status
-                            default: .bytes
-                            }
-                        let bytes = Array(UnsafeRawBufferPointer(start: start, count: count))
-                        return RedisReply(kind, bytes: bytes).handed(to: task)
-                    },
-                    createArray: { task, count in
-                        guard let task, count <= RedisReply.mostElements else { return nil }
-                        return RedisReply(.array).handed(to: task)
-                    },
-                    createInteger: { task, number in
-                        task.flatMap { RedisReply(.integer, integer: Int64(number)).handed(to: $0) }
-                    },
-                    createNil: { task in task.flatMap { RedisReply(.null).handed(to: $0) } },
-                    freeObject: { pointer in if let pointer { RedisReply.free(pointer) } }))
+            // Those that only hiredis 1.x has refuse types that no Redis sends to this client.
+            pointer.initialize(to: refusing_functions())
+            pointer.pointee.createString = { task, start, count in
+                guard let task else { return nil }
+                let kind: Kind =
+                    switch task.pointee.type {
+                    case REDIS_REPLY_ERROR: .error
+                    case REDIS_REPLY_STATUS: .status
+                    default: .bytes
+                    }
+                let bytes = Array(UnsafeRawBufferPointer(start: start, count: count))
+                return RedisReply(kind, bytes: bytes).handed(to: task)
+            }
+            // The number is an `int`, and a `size_t` since 1.0.
+            pointer.pointee.createArray = { task, count in
+                guard let task, Int(clamping: count) <= RedisReply.mostElements else { return nil }
+                return RedisReply(.array).handed(to: task)
+            }
+            pointer.pointee.createInteger = { task, number in
+                task.flatMap { RedisReply(.integer, integer: Int64(number)).handed(to: $0) }
+            }
+            pointer.pointee.createNil = { task in task.flatMap { RedisReply(.null).handed(to: $0) } }
+            pointer.pointee.freeObject = { pointer in if let pointer { RedisReply.free(pointer) } }
         }
     }
 

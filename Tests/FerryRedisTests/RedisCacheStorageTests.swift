@@ -60,6 +60,12 @@ import Testing
         server.stop()
     }
 
+    @Test func noLimitIsTooLarge() async {
+        let storage = RedisCacheStorage(patient(server.path) { $0.maxEntryBytes = .max })
+        #expect(await storage.write(entry(7, count: 100), under: key(1)))
+        #expect(await storage.byte(key(1)) == 7)
+    }
+
     @Test func tooLargeOrTooManyEntriesAreNotWritten() async {
         server.script { $0[0] == "PSETEX" ? .silence : .honest }
         let storage = RedisCacheStorage(

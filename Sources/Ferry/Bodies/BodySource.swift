@@ -44,6 +44,10 @@ protocol PulledBody: Sendable {
     /// The files that it reads.
     var files: [FileBody] { get }
 
+    /// The attempt that has a source is over: a source that nobody has read is given back, so that the next attempt can
+    /// have one while the transfer is still under way.
+    func giveWay()
+
     /// Creates a source, in the caller's thread. Opens files unless they are among those that the run has open. Throws
     /// if the body cannot be sent at all.
     func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource
@@ -53,6 +57,8 @@ extension PulledBody {
     var isReplayable: Bool { true }
     var trailerNames: [String] { [] }
     var files: [FileBody] { [] }
+
+    func giveWay() {}
 
     func makeSource() throws(BodyFault) -> any BodySource { try makeSource(from: BodyFiles()) }
 }
@@ -130,14 +136,14 @@ final class StreamSource: BodySource {
     let length: UInt64?
     private let pipe: BytePipe
     private let pump: Pump
-    private let refusal: @Sendable () -> BodyFault?
+    private let whenDecided: (@Sendable (_ isRead: Bool) -> Void)?
     private let life = Mutex(Life.unread)
 
-    /// `refusal` is called once, when bytes are first requested: with a fault there are none.
-    init(length: UInt64?, refusal: @escaping @Sendable () -> BodyFault? = { nil }, _ pump: @escaping Pump) {
+    /// `whenDecided` is called when bytes are first requested, or if the source ends before that.
+    init(length: UInt64?, whenDecided: (@Sendable (_ isRead: Bool) -> Void)? = nil, _ pump: @escaping Pump) {
         self.length = length
         self.pump = pump
-        self.refusal = refusal
+        self.whenDecided = whenDecided
         pipe = BytePipe(announced: length)
     }
 
@@ -152,11 +158,10 @@ final class StreamSource: BodySource {
     func fill(_ space: UnsafeMutableRawBufferPointer) -> TransferFill {
         life.withLock { life in
             guard case .unread = life else { return }
-            let fault = refusal()
+            whenDecided?(true)
             life = .pumping(
                 Task { [pipe, pump] in
                     do {
-                        if let fault { throw fault }
                         try await pump(pipe)
                         pipe.finish()
                     } catch {
@@ -167,6 +172,18 @@ final class StreamSource: BodySource {
         return pipe.read(into: space)
     }
 
+    /// Ends if no bytes were requested yet: its attempt is over, although the transfer may still be under way.
+    func giveWay() {
+        let isUnread = life.withLock { life in
+            guard case .unread = life else { return false }
+            life = .closed
+            return true
+        }
+        guard isUnread else { return }
+        pipe.fail(CancellationError())
+        whenDecided?(false)
+    }
+
     func close() {
         let before = life.withLock { life in
             defer { life = .closed }
@@ -174,9 +191,10 @@ final class StreamSource: BodySource {
         }
         pipe.close()
         switch before {
+        case .unread: whenDecided?(false)
         // Not here, on the event loop's thread: the handlers of a cancellation are application code.
         case .pumping(let task): DispatchQueue.global().async { task.cancel() }
-        case .unread, .closed: break
+        case .closed: break
         }
     }
 

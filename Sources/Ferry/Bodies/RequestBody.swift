@@ -130,6 +130,15 @@ public struct RequestBody: Sendable {
         case .multipart(let form): form.isReplayable
         }
     }
+
+    /// See ``PulledBody/giveWay()``.
+    func giveWay() {
+        switch content {
+        case .data, .bytes, .string, .json: break
+        case .pulled(let body): body.giveWay()
+        case .multipart(let form): form.giveWay()
+        }
+    }
 }
 
 /// A file, or a range of its bytes.
@@ -185,13 +194,12 @@ struct StreamBody: PulledBody {
     }
 }
 
-/// A sequence that can be read once. A source that has not begun to read gives way to the next one: the server may have
-/// answered before it asked for the body.
+/// A sequence that can be read once. There is one source at a time, and none after one that has begun to read.
 final class OnceBody: PulledBody {
     private struct State {
-        /// The number of the source that may read.
-        var last = 0
+        var isTaken = false
         var wasRead = false
+        weak var source: StreamSource?
     }
 
     private let length: UInt64?
@@ -215,26 +223,21 @@ final class OnceBody: PulledBody {
 
     func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {
         try StreamSource.check(length)
-        let number = state.withLock { state -> Int? in
-            if state.wasRead { return nil }
-            state.last += 1
-            return state.last
+        let isFree = state.withLock { state in
+            defer { state.isTaken = true }
+            return !state.isTaken
         }
-        guard let number else { throw Self.isGone }
-        return StreamSource(
+        guard isFree else { throw BodyFault(code: .bodyNotReplayable, message: "the body can be read only once") }
+        let source = StreamSource(
             length: length,
-            refusal: {
-                self.state.withLock { state in
-                    if state.wasRead || state.last != number { return Self.isGone }
-                    state.wasRead = true
-                    return nil
-                }
+            whenDecided: { isRead in
+                self.state.withLock { ($0.isTaken, $0.wasRead) = (isRead, isRead) }
             }, pump)
+        state.withLock { $0.source = source }
+        return source
     }
 
-    private static var isGone: BodyFault {
-        BodyFault(code: .bodyNotReplayable, message: "the body can be read only once")
-    }
+    func giveWay() { state.withLock { $0.source }?.giveWay() }
 }
 
 /// The reason why a body cannot be sent, in Ferry's own words.

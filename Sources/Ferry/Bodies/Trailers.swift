@@ -108,6 +108,8 @@ struct TrailedBody: PulledBody {
 
     var isReplayable: Bool { body.isReplayable }
 
+    func giveWay() { body.giveWay() }
+
     var files: [FileBody] { body.files }
 
     var trailerNames: [String] {

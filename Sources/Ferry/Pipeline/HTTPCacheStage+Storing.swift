@@ -131,7 +131,7 @@ extension HTTPCacheStage {
     /// another entry. Then it stays: it is validated before it is used. If each process removed it and told the others,
     /// one removal would empty the storage.
     private var staysStale: Bool {
-        forward == .stale && plan.mode.way == .cacheElseNetwork
+        forward == .stale && plan.mode.way != .reload
             && !cache.hasInvalidated(key, since: invalidationMark)
     }
 

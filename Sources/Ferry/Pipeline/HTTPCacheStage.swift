@@ -132,7 +132,8 @@ struct HTTPCacheStage: Sendable {
             if !plan.mode.asksNetwork { return .refuse(.unknownCredentials) }
             return directives.onlyIfCached ? onlyIfCached() : .send([])
         }
-        var (mayWait, mayLease, mayRepeat) = (true, true, true)
+        // A refresh must not wait for a run that may wait for the token, or for a place of such runs.
+        var (mayWait, mayLease, mayRepeat) = (!control.isRefresh, !control.isRefresh, true)
         while true {
             standIn = nil
             guard let isInMemory = await find(control, until: deadline) else { return nil }

@@ -99,7 +99,8 @@ public protocol Authenticator<Token>: Sendable {
     /// Gets a token to replace `old`, which was refused; `old` is `nil` if there was none yet.
     func refresh(_ old: Token?, with agent: NetworkAgent) async throws -> Token
 
-    /// Whether this response means that the token was refused. The default is status 401.
+    /// Whether this response means that the token was refused: the request is then sent again with another token. Also
+    /// called for redirects, before they are followed. The default is status 401.
     func isRefused(_ response: Response) -> Bool
 
     /// The expiry of a token; called once for each token. The default is `nil`, unknown: then the token is replaced

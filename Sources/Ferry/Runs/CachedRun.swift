@@ -242,13 +242,14 @@ final class CachedRun: Sendable {
         } onCancel: {
             control.end(.cancelled)
         }
+        // From here on, hooks that block do not hold a shutdown beyond the grace.
+        delivers(control)
+        defer { delivered() }
         let times = await onQueue(group?.queues?.processing) { [self] in
             var times = made.times
             RunEnd.process(request, made.reply, answer, url: url, watch, by: core, &times)
             return times
         }
-        delivers(control)
-        defer { delivered() }
         await onQueue(group?.queues?.callback) { [self] in
             RunEnd.deliver(watch, RunOutcome(made.reply), metrics(answer, times)) { request.willDeliver(made.reply) }
         }

@@ -156,8 +156,9 @@ struct DownloadOrder: Sendable {
 
     /// Without what was given twice: two downloads of one URL would write the same partial file.
     private static func once(_ requests: [HTTPRequest<Response>]) -> [HTTPRequest<Response>] {
-        var known: Set<Substring> = []
-        return requests.filter { request in known.insert(request.path.prefix { $0 != "#" }).inserted }
+        // By bytes: to the server, two spellings of one character are two URLs.
+        var known: Set<[UInt8]> = []
+        return requests.filter { known.insert(Array($0.path.utf8.prefix { $0 != UInt8(ascii: "#") })).inserted }
     }
 }
 

@@ -162,12 +162,19 @@ import Testing
     @Test func whatIsThereOnceIsReadOnce() async throws {
         let body = OnceBody(length: nil, Pieces(pieces: [[1, 2]]))
         let first = try body.makeSource()
-        // The first was not read, and gives way.
+        #expect(throws: BodyFault.self) { try body.makeSource() }
+        // It was not read: it still exists.
+        first.close()
         let second = try body.makeSource()
-        #expect(await drained(second) == [1, 2])
-        #expect(await drained(first) == nil)
-        #expect((first.failure(sending: 0) as? BodyFault)?.code == .bodyNotReplayable)
+        #expect(throws: BodyFault.self) { try body.makeSource() }
+        // The same, while its transfer is under way.
+        body.giveWay()
+        let third = try body.makeSource()
+        #expect(await drained(second) == nil)
         second.close()
+        #expect(await drained(third) == [1, 2])
+        body.giveWay()
+        third.close()
         let fault = #expect(throws: BodyFault.self) { try body.makeSource() }
         #expect(fault?.code == .bodyNotReplayable)
     }

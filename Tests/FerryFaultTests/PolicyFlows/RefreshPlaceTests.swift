@@ -56,6 +56,36 @@ import Testing
         }
     }
 
+    @Test("A refresh does not wait for the validation of a run that waits for a place")
+    func aRefreshBesideAValidation() async throws {
+        let folder = try Folder()
+        try await withFlow {
+            $0.authenticator = SigningIn(way: .http)
+            $0.cache = CacheConfiguration(directory: folder.file("cache"))
+            $0.limits.transfersPerHost = 1
+        } _: { server, agent in
+            server.handle("/token") { _ in
+                LoopbackResponse(headers: ["Cache-Control": "max-age=0", "ETag": "\"1\""], text: "token")
+            }
+            server.script(path: "/held", uses: 1, [.send("HTTP/1.1 200 OK\r\n\r\na"), .wait("token"), .close])
+            var asking = HTTPRequest(.get, "/token")
+            (asking.usesAuthenticator, asking.cachePolicy) = (false, .http())
+            try await agent.send(asking)
+            var holding = HTTPRequest(.get, "/held")
+            holding.usesAuthenticator = false
+            let stream = try await agent.stream(holding)
+            let validating = Task { [asking] in try await agent.send(asking).status }
+            #expect(await eventually { agent.statistics.waiting == 1 })
+            let waiting = Task { try await agent.send(Get("/hello")).status }
+            try await server.waitForRequests(3)
+            #expect(server.requests.map(\.path) == ["/token", "/held", "/token"])
+            server.signal("token")
+            for try await _ in stream.body {}
+            #expect(try await waiting.value == 200)
+            #expect(try await validating.value == 200)
+        }
+    }
+
     /// Has no token, and asks for it without its own token.
     private struct SigningIn: Authenticator {
         let way: Way
