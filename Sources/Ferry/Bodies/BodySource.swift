@@ -28,6 +28,10 @@ protocol BodySource: AnyObject, Sendable {
     /// [event loop] The trailer fields as lines. Requested after the end, and only if the body has announced some.
     var trailers: [UInt8] { get }
 
+    /// The attempt is over, although its transfer may still be under way: what was not read is free for the next one.
+    /// Any thread, any number of times.
+    func giveWay()
+
     /// Called when the attempt has ended for any reason: stops reading and closes what is open. Any thread, any number
     /// of times.
     func close()
@@ -44,10 +48,6 @@ protocol PulledBody: Sendable {
     /// The files that it reads.
     var files: [FileBody] { get }
 
-    /// The attempt that has a source is over: a source that nobody has read is given back, so that the next attempt can
-    /// have one while the transfer is still under way.
-    func giveWay()
-
     /// Creates a source, in the caller's thread. Opens files unless they are among those that the run has open. Throws
     /// if the body cannot be sent at all.
     func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource
@@ -58,14 +58,14 @@ extension PulledBody {
     var trailerNames: [String] { [] }
     var files: [FileBody] { [] }
 
-    func giveWay() {}
-
     func makeSource() throws(BodyFault) -> any BodySource { try makeSource(from: BodyFiles()) }
 }
 
 extension BodySource {
     var mayWaitForServer: Bool { false }
     var trailers: [UInt8] { [] }
+
+    func giveWay() {}
 
     /// The reason why `fill` returned `failed`.
     var failure: (any Error)? { failure(sending: 0) }
@@ -172,29 +172,27 @@ final class StreamSource: BodySource {
         return pipe.read(into: space)
     }
 
-    /// Ends if no bytes were requested yet: its attempt is over, although the transfer may still be under way.
     func giveWay() {
         let isUnread = life.withLock { life in
             guard case .unread = life else { return false }
             life = .closed
+            whenDecided?(false)
             return true
         }
-        guard isUnread else { return }
-        pipe.fail(CancellationError())
-        whenDecided?(false)
+        if isUnread { pipe.fail(CancellationError()) }
     }
 
     func close() {
         let before = life.withLock { life in
             defer { life = .closed }
+            if case .unread = life { whenDecided?(false) }
             return life
         }
         pipe.close()
         switch before {
-        case .unread: whenDecided?(false)
         // Not here, on the event loop's thread: the handlers of a cancellation are application code.
         case .pumping(let task): DispatchQueue.global().async { task.cancel() }
-        case .closed: break
+        case .unread, .closed: break
         }
     }
 
@@ -246,6 +244,10 @@ final class SourceSequence: BodySource {
             }
         }
         return filled > 0 ? .bytes(filled) : .end
+    }
+
+    func giveWay() {
+        for source in sources { source.giveWay() }
     }
 
     func close() {

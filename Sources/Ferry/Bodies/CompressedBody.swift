@@ -126,6 +126,8 @@ final class CompressingSource: BodySource {
         return fill
     }
 
+    func giveWay() { inner.giveWay() }
+
     func close() {
         let isIdle = state.withLock { state in
             state.isClosed = true

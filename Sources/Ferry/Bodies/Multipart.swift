@@ -123,8 +123,6 @@ extension Multipart: PulledBody {
 
     var isReplayable: Bool { parts.allSatisfy(\.body.isReplayable) }
 
-    func giveWay() { for part in parts { part.body.giveWay() } }
-
     var files: [FileBody] { parts.flatMap(\.body.files) }
 
     func makeSource(from files: BodyFiles) throws(BodyFault) -> any BodySource {

@@ -98,7 +98,7 @@ public struct RequestBody: Sendable {
 
     /// A body from a sequence that can be read only once. Unless nothing of the sequence was read, a second run and a
     /// redirect that keeps the body fail with `bodyNotReplayable`, and there is no retry: the run ends with the
-    /// response or the error of its first attempt.
+    /// response or the error of its first attempt. A second run also fails while the first one has the body.
     ///
     /// Keep the body itself: a second body from the same sequence does not know that it was read. No content type is
     /// sent unless you set it here or in the header fields.
@@ -128,15 +128,6 @@ public struct RequestBody: Sendable {
         case .data, .bytes, .string, .json: true
         case .pulled(let body): body.isReplayable
         case .multipart(let form): form.isReplayable
-        }
-    }
-
-    /// See ``PulledBody/giveWay()``.
-    func giveWay() {
-        switch content {
-        case .data, .bytes, .string, .json: break
-        case .pulled(let body): body.giveWay()
-        case .multipart(let form): form.giveWay()
         }
     }
 }
@@ -199,7 +190,6 @@ final class OnceBody: PulledBody {
     private struct State {
         var isTaken = false
         var wasRead = false
-        weak var source: StreamSource?
     }
 
     private let length: UInt64?
@@ -228,16 +218,12 @@ final class OnceBody: PulledBody {
             return !state.isTaken
         }
         guard isFree else { throw BodyFault(code: .bodyNotReplayable, message: "the body can be read only once") }
-        let source = StreamSource(
+        return StreamSource(
             length: length,
             whenDecided: { isRead in
                 self.state.withLock { ($0.isTaken, $0.wasRead) = (isRead, isRead) }
             }, pump)
-        state.withLock { $0.source = source }
-        return source
     }
-
-    func giveWay() { state.withLock { $0.source }?.giveWay() }
 }
 
 /// The reason why a body cannot be sent, in Ferry's own words.

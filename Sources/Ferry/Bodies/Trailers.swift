@@ -108,8 +108,6 @@ struct TrailedBody: PulledBody {
 
     var isReplayable: Bool { body.isReplayable }
 
-    func giveWay() { body.giveWay() }
-
     var files: [FileBody] { body.files }
 
     var trailerNames: [String] {
@@ -182,6 +180,8 @@ final class TrailedSource: BodySource {
     var length: UInt64? { nil }
 
     var mayWaitForServer: Bool { source.mayWaitForServer }
+
+    func giveWay() { source.giveWay() }
 
     func failure(sending errno: Int32) -> (any Error)? {
         if case .failed(let error) = state.withLock({ $0.trailers }) { return error }

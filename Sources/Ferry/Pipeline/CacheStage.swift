@@ -182,7 +182,8 @@ struct CacheStage: Sendable {
             core.cache?.counters.hit(fromMemory: past.isInMemory, isStale: true)
             return past.answer
         }
-        if let plan, core.cache?.leaseTime != nil, mode.way == .cacheElseNetwork {
+        // A refresh must not wait for a run that may wait for its token.
+        if let plan, core.cache?.leaseTime != nil, mode.way == .cacheElseNetwork, !control.isRefresh {
             if let answer = await answerOfOther(call, plan, control) { return answer }
         }
         if plan != nil { core.cache?.counters.missed(miss) }

@@ -83,9 +83,7 @@ extension Exchange {
             earlier.add(validation ?? result)
             left = RequestMetrics(validation ?? result)
         }
-        guard let carrier else { return }
-        (try? asked())?.body?.giveWay()
-        carrier.goOn(from: result)
+        carrier?.goOn(from: result)
     }
 
     /// Opens the files of the body before its source does: a task's thread must not wait for a file system.
@@ -163,7 +161,7 @@ extension Exchange {
     /// The token was refused: it is refreshed once for all waiting runs, and the request is sent again, once.
     private mutating func refused(by result: TransferResult) async throws(RequestError) -> Next? {
         guard let token, let session = core.tokens else { return nil }
-        // No server has sent this redirect.
+        // It is from an interceptor or the cache.
         if isIntercepted && (300..<400).contains(result.status) { return nil }
         let head = Response(result, url: url, origin: origin())
         guard session.isRefused(head) else {
@@ -199,11 +197,7 @@ extension Exchange {
         guard (200..<500).contains(result.status), ![401, 407, 408, 429].contains(result.status), !isIntercepted
         else { return }
         // A provider's credential was sent in its place.
-        if let leg, let field = leg.headers["Authorization"], authorized(leg).headers["Authorization"] == nil,
-            session.withCurrentToken(leg)?.headers["Authorization"] == field
-        {
-            return
-        }
+        if isTokenInField, let leg, leg.headers["Authorization"] != authorized(leg).headers["Authorization"] { return }
         session.accepted(generation: token, after: refusal?.refresh)
         // A later refusal is a new case: the token was accepted, and has expired since.
         refusal = nil
@@ -308,10 +302,12 @@ extension Exchange {
         if !refreshesToken {
             let current = session.withCurrentToken(outgoing)
             token = current.map { _ in session.generation }
+            isTokenInField = current.map { $0.headers["Authorization"] != outgoing.headers["Authorization"] } ?? false
             return current ?? outgoing
         }
         let prepared = try await session.prepared(outgoing, for: control, until: deadline)
         token = prepared.generation
+        isTokenInField = prepared.request.headers["Authorization"] != outgoing.headers["Authorization"]
         hasUnknownCredentials = true
         return prepared.request
     }

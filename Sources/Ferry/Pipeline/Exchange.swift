@@ -25,8 +25,8 @@ struct Exchange {
     var (firstCredentials, way) = ([Granted](), Way())
     /// What targets were granted before the run began again.
     var granted: [Granted] = []
-    /// The generation of the token in the request; `nil` without one.
-    var token: UInt64?
+    /// The generation of the token in the request, `nil` without one, and whether `Authorization` carries it.
+    var (token, isTokenInField) = (UInt64?.none, false)
     /// Whether a missing or expired token is replaced before the request is sent.
     var refreshesToken = true
     /// What followed when the token was refused; `nil` if it was not, or was accepted since.

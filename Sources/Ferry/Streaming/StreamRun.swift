@@ -314,6 +314,7 @@ final class StreamRun: Run, @unchecked Sendable {
     /// `length` is the announced length of the whole body. `isEncoded` means that it is not the length of the delivered
     /// body: then the rest is also limited as it is decoded.
     func abandon(expecting length: Int64?, isEncoded: Bool = false) {
+        source?.giveWay()
         let (isOver, isUnsent, wasPaused, received) = stream.withLock { state -> (Bool, Bool, Bool, Int) in
             state.isAbandoned = true
             state.buffered = []

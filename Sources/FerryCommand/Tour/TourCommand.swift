@@ -25,7 +25,7 @@ enum TourCommand: Subcommand {
             TourStep.prepare(server)
             return await withNetworkAgent(configuration: .init(baseURL: server.baseURL), grace: .zero) { agent in
                 var results: [TourResult] = []
-                for step in TourStep.all where !Task.isCancelled {
+                for step in TourStep.all where !Task.isCancelled && !Console.hasOutputEnded {
                     let result = await step.result(agent)
                     if !isQuiet { Console.out(text(result, columns: Console.outColumns)) }
                     results.append(result)

@@ -168,12 +168,13 @@ import Testing
         let second = try body.makeSource()
         #expect(throws: BodyFault.self) { try body.makeSource() }
         // The same, while its transfer is under way.
-        body.giveWay()
+        second.giveWay()
         let third = try body.makeSource()
         #expect(await drained(second) == nil)
         second.close()
         #expect(await drained(third) == [1, 2])
-        body.giveWay()
+        second.giveWay()
+        third.giveWay()
         third.close()
         let fault = #expect(throws: BodyFault.self) { try body.makeSource() }
         #expect(fault?.code == .bodyNotReplayable)
