@@ -135,19 +135,25 @@ import Testing
         let entered = Gate()
         let gate = DispatchSemaphore(value: 0)
         var cachePolicy = CachePolicy.none
+        /// Whether the first of its hooks blocks, and not the last.
+        var processes = false
         var coalesces: Bool { true }
         var path: String { "/x" }
-        func willDeliver(_ result: Result<Reply<Response>, RequestError>) {
+        func completionPreprocessor(_ reply: Reply<Response>) { if processes { block() } }
+        func willDeliver(_ result: Result<Reply<Response>, RequestError>) { if !processes { block() } }
+
+        private func block() {
             entered.open()
             gate.wait()
         }
     }
 
-    @Test(.timeLimit(.minutes(1)), arguments: [false, true]) func hooksThatBlockDoNotHoldItUpForEver(isInGroup: Bool)
-        async throws
-    {
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true], [false, true])
+    func hooksThatBlockDoNotHoldItUpForEver(isInGroup: Bool, processes: Bool) async throws {
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: .response()))
-        let request = Hooked()
+        var hooked = Hooked()
+        hooked.processes = processes
+        let request = hooked
         let awaited = Task {
             if isInGroup { return try await agent.send(BatchRequest([request])) }
             return try await [agent.send(request).value]
@@ -161,12 +167,14 @@ import Testing
     }
 
     /// On an actor a hit does not take the shortest way.
-    @Test(.timeLimit(.minutes(1))) @MainActor func hooksOfAHitThatBlockDoNotHoldItUpForEver() async throws {
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true]) @MainActor
+    func hooksOfAHitThatBlockDoNotHoldItUpForEver(processes: Bool) async throws {
         let bench = CacheBench()
         let agent = bench.agent(StubTransport(always: .response()))
         _ = try await agent.send(Kept())
         var request = Hooked()
         request.cachePolicy = Kept().cachePolicy
+        request.processes = processes
         let awaited = Task { [request] in try await agent.send(request) }
         await request.entered.pass()
         await agent.shutdown(grace: .milliseconds(10))

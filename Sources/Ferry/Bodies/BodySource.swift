@@ -173,10 +173,12 @@ final class StreamSource: BodySource {
     }
 
     func giveWay() {
+        // Another attempt has a sequence of its own.
+        guard let whenDecided else { return }
         let isUnread = life.withLock { life in
             guard case .unread = life else { return false }
             life = .closed
-            whenDecided?(false)
+            whenDecided(false)
             return true
         }
         if isUnread { pipe.fail(CancellationError()) }

@@ -98,7 +98,8 @@ public struct RequestBody: Sendable {
 
     /// A body from a sequence that can be read only once. Unless nothing of the sequence was read, a second run and a
     /// redirect that keeps the body fail with `bodyNotReplayable`, and there is no retry: the run ends with the
-    /// response or the error of its first attempt. A second run also fails while the first one has the body.
+    /// response or the error of its first attempt. A second run also fails while the first one has the body, and the
+    /// first if the second takes the body between two attempts.
     ///
     /// Keep the body itself: a second body from the same sequence does not know that it was read. No content type is
     /// sent unless you set it here or in the header fields.

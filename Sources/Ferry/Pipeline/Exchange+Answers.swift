@@ -197,7 +197,7 @@ extension Exchange {
         guard (200..<500).contains(result.status), ![401, 407, 408, 429].contains(result.status), !isIntercepted
         else { return }
         // A provider's credential was sent in its place.
-        if isTokenInField, let leg, leg.headers["Authorization"] != authorized(leg).headers["Authorization"] { return }
+        if isTokenInField, let leg, isOther(authorized(leg), than: leg) { return }
         session.accepted(generation: token, after: refusal?.refresh)
         // A later refusal is a new case: the token was accepted, and has expired since.
         refusal = nil
@@ -299,17 +299,23 @@ extension Exchange {
     /// Adds the current token, if the agent has an authenticator.
     mutating func withToken(_ outgoing: OutgoingRequest) async throws(RequestError) -> OutgoingRequest {
         guard let session = core.tokens, !control.isRefresh else { return outgoing }
+        // The request may have a token already, perhaps the same.
+        let wasInField = token != nil && isTokenInField
         if !refreshesToken {
             let current = session.withCurrentToken(outgoing)
             token = current.map { _ in session.generation }
-            isTokenInField = current.map { $0.headers["Authorization"] != outgoing.headers["Authorization"] } ?? false
+            isTokenInField = wasInField || current.map { isOther($0, than: outgoing) } ?? false
             return current ?? outgoing
         }
         let prepared = try await session.prepared(outgoing, for: control, until: deadline)
         token = prepared.generation
-        isTokenInField = prepared.request.headers["Authorization"] != outgoing.headers["Authorization"]
+        isTokenInField = wasInField || isOther(prepared.request, than: outgoing)
         hasUnknownCredentials = true
         return prepared.request
+    }
+
+    private func isOther(_ request: OutgoingRequest, than bare: OutgoingRequest) -> Bool {
+        request.headers["Authorization"] != bare.headers["Authorization"]
     }
 
     private func hasSecrets(_ fields: [Headers.Field]) -> Bool {

@@ -128,8 +128,8 @@ extension HTTPCacheStage {
     }
 
     /// Whether the stored response was stale when this run asked, and only others have removed something since, perhaps
-    /// another entry. Then it stays: it is validated before it is used. If each process removed it and told the others,
-    /// one removal would empty the storage.
+    /// another entry. Then it stays: it is validated before it is used, or used as a stale one. If each process removed
+    /// it and told the others, one removal would empty the storage.
     private var staysStale: Bool {
         forward == .stale && plan.mode.way != .reload
             && !cache.hasInvalidated(key, since: invalidationMark)

@@ -123,9 +123,9 @@ final class CachedRun: Sendable {
         times.begin()
         do throws(RequestError) {
             let reply = try core.builder.validated(request, hit, url: url, &times)
-            RunEnd.succeeded(request, reply, hit, watch, by: core, &times)
             if let control { delivers(control) }
             defer { if control != nil { delivered() } }
+            RunEnd.succeeded(request, reply, hit, watch, by: core, &times)
             if let watch {
                 RunEnd.deliver(watch, RunOutcome(reply.response), metrics(hit, times)) {
                     request.willDeliver(.success(reply))
@@ -139,9 +139,9 @@ final class CachedRun: Sendable {
             if case .again = stage.next(after: hit, nil, of: request) {
                 findings.isRejected = true
             } else {
-                RunEnd.failed(request, error, hit, url: url, watch, by: core, &times)
                 if let control { delivers(control) }
                 defer { if control != nil { delivered() } }
+                RunEnd.failed(request, error, hit, url: url, watch, by: core, &times)
                 RunEnd.deliver(watch, RunOutcome(error), metrics(hit, times)) { request.willDeliver(error) }
             }
             throw error

@@ -43,10 +43,7 @@ import Testing
             $0.limits.transfersPerHost = 1
         } _: { server, agent in
             _ = TokenServer(on: server)
-            server.script(path: "/held", uses: 1, [.send("HTTP/1.1 200 OK\r\n\r\na"), .wait("token"), .close])
-            var holding = HTTPRequest(.get, "/held")
-            holding.usesAuthenticator = false
-            let stream = try await agent.stream(holding)
+            let stream = try await stream(from: server, by: agent)
             let waiting = Task { try await agent.send(Get("/data")) }
             try await server.waitForRequests(2)
             #expect(server.requests.map(\.path) == ["/held", "/token"])
@@ -67,13 +64,10 @@ import Testing
             server.handle("/token") { _ in
                 LoopbackResponse(headers: ["Cache-Control": "max-age=0", "ETag": "\"1\""], text: "token")
             }
-            server.script(path: "/held", uses: 1, [.send("HTTP/1.1 200 OK\r\n\r\na"), .wait("token"), .close])
             var asking = HTTPRequest(.get, "/token")
             (asking.usesAuthenticator, asking.cachePolicy) = (false, .http())
             try await agent.send(asking)
-            var holding = HTTPRequest(.get, "/held")
-            holding.usesAuthenticator = false
-            let stream = try await agent.stream(holding)
+            let stream = try await stream(from: server, by: agent)
             let validating = Task { [asking] in try await agent.send(asking).status }
             #expect(await eventually { agent.statistics.waiting == 1 })
             let waiting = Task { try await agent.send(Get("/hello")).status }
@@ -84,6 +78,14 @@ import Testing
             #expect(try await waiting.value == 200)
             #expect(try await validating.value == 200)
         }
+    }
+
+    /// Holds its place until the server gets the signal `token`.
+    private func stream(from server: LoopbackServer, by agent: NetworkAgent) async throws -> StreamedResponse {
+        server.script(path: "/held", uses: 1, [.send("HTTP/1.1 200 OK\r\n\r\na"), .wait("token"), .close])
+        var request = HTTPRequest(.get, "/held")
+        request.usesAuthenticator = false
+        return try await agent.stream(request)
     }
 
     /// Has no token, and asks for it without its own token.

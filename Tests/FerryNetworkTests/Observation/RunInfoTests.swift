@@ -41,6 +41,11 @@ import Testing
 }
 
 @Suite struct HostKeyTests {
+    @Test func theSchemeIsReadInAnyCase() {
+        #expect(HostKey.isSecure("https://h/") && HostKey.isSecure("HTTPS://h/"))
+        for url in ["http://h/", "https+unix://%2Fs/", "https", ""] { #expect(!HostKey.isSecure(url)) }
+    }
+
     @Test(arguments: [
         ("http://h/x", "http://h", "h"),
         ("http://h", "http://h", "h"),
