@@ -242,7 +242,8 @@ static int copy_options(ferry_loop *loop, const ferry_options *from) {
   if (o->http2 && o->max_per_host > FERRY__STREAMS)
     o->max_per_host = FERRY__STREAMS;
   loop->curl->shard_count =
-      (o->max_transfers + loop->curl->per_shard - 1) / loop->curl->per_shard;
+      (uint32_t)(((uint64_t)o->max_transfers + loop->curl->per_shard - 1) /
+                 loop->curl->per_shard);
   if (o->http2 && ferry__offers_busy())
     /* With and without multiplexing, and a few for identities. */
     loop->curl->shard_count = loop->curl->shard_count * 2 + 8;

@@ -8,7 +8,7 @@ package struct CacheDigest: Hashable, Sendable {
     package static let count = 32
 
     /// The empty digest: no known text has it.
-    package static let none = CacheDigest()
+    package static var none: CacheDigest { CacheDigest() }
 
     private init() {}
 
@@ -16,6 +16,24 @@ package struct CacheDigest: Hashable, Sendable {
     package init(bytes: UnsafeRawBufferPointer) {
         precondition(bytes.count == Self.count, "a digest has 32 bytes")
         withUnsafeMutableBytes(of: &words) { $0.copyMemory(from: bytes) }
+    }
+
+    /// Reads 64 hexadecimal digits in lower case; `nil` if the text is anything else.
+    package init?(hexadecimal text: String) {
+        let digits = Array(text.utf8)
+        guard digits.count == 2 * Self.count else { return nil }
+        var bytes: [UInt8] = []
+        for digit in digits {
+            let value: UInt8
+            switch digit {
+            case 0x30...0x39: value = digit - 0x30
+            case 0x61...0x66: value = digit - 0x57
+            default: return nil
+            }
+            bytes.append(value)
+        }
+        let pairs = stride(from: 0, to: bytes.count, by: 2).map { bytes[$0] << 4 | bytes[$0 + 1] }
+        self = pairs.withUnsafeBytes { CacheDigest(bytes: $0) }
     }
 
     /// The digest of these bytes.

@@ -189,8 +189,8 @@ struct FileLock {
     func close() { Glibc.close(file) }
 }
 
-/// How often entries were removed from a directory, by any process: a number in the directory's lock file. An entry in
-/// memory is used only if the number has not changed since.
+/// Which entries were removed from a directory, by any process. The directory's lock file has their number, and behind
+/// it the digests of the last ones. An entry in memory is used only if it was not removed since.
 ///
 /// A check reads eight bytes and takes no lock. So a check at the same moment as a removal may still see the old
 /// number.
@@ -200,8 +200,13 @@ final class RemovalCount: Sendable {
     private let patience: Int64
     private let file = Atomic<Int32>(-1)
     private let seen = Atomic<UInt64>(0)
-    /// How often `hear` has found removals by other processes.
+    /// How often `hear` has found removals of unknown entries by other processes.
     private let heard = Atomic<UInt64>(0)
+
+    /// The number of digests in the file. The removal with the number n is in the slot n modulo this number: first its
+    /// number, so that a slot that another version of the program did not write is noticed, then the digest.
+    private static let slots: UInt64 = 4095
+    private static let slotSize = 8 + CacheDigest.count
 
     init(_ path: String, patience: Int64) {
         self.path = path
@@ -227,31 +232,45 @@ final class RemovalCount: Sendable {
         }
     }
 
-    /// Calls `forget` if another process has removed something since the last call.
-    func hear(_ forget: () -> Void) {
+    /// Calls `forget` with the name of each key whose entry another process has removed since the last call, or with
+    /// `nil` if it is not known which.
+    func hear(_ forget: (_ name: String?) -> Void) {
         let file = file.load(ordering: .acquiring)
         if file < 0 { return }
         let count = Self.read(file)
-        if count == seen.load(ordering: .relaxed) { return }
-        forget()
-        heard.wrappingAdd(1, ordering: .relaxed)
+        let last = seen.load(ordering: .relaxed)
+        if count == last { return }
+        if let digests = Self.digests(in: file, after: last, to: count) {
+            for digest in digests { forget(digest.hexadecimal) }
+        } else {
+            forget(nil)
+            heard.wrappingAdd(1, ordering: .relaxed)
+        }
         seen.store(count, ordering: .releasing)
     }
 
     var heardCount: UInt64 { heard.load(ordering: .relaxed) }
 
-    /// Counts a removal by this process, which drops its own entries in memory itself.
-    func add() {
+    /// Counts removals by this process, which drops its own entries in memory itself. `nil` stands for all entries.
+    func add(_ removed: [CacheDigest?]) {
         let file = file.load(ordering: .acquiring)
         if file < 0 { return }
         let lock = try? FileLock(path, patience: patience)
         defer { lock?.close() }
         let old = Self.read(file)
-        withUnsafeBytes(of: (old &+ 1).littleEndian) { _ = pwrite(file, $0.baseAddress, $0.count, 0) }
-        // Without the lock another process may have counted at the same moment: then more is forgotten than necessary.
+        let digests = removed.compactMap { $0 }
+        var new = old &+ UInt64(digests.count)
+        // Without the lock another process may write the same slots at this moment.
+        let isNamed =
+            lock != nil && digests.count == removed.count && digests.count < Int(Self.slots)
+            && Self.write(digests, to: file, after: old)
+        // More than the file has room for: others cannot know which.
+        if !isNamed { new = old &+ Self.slots &+ 1 }
+        withUnsafeBytes(of: new.littleEndian) { _ = pwrite(file, $0.baseAddress, $0.count, 0) }
+        // Without the lock this process forgets more than necessary.
         if lock == nil { return }
         // Unless a removal by another process has not been noticed yet.
-        _ = seen.compareExchange(expected: old, desired: old &+ 1, ordering: .releasing)
+        _ = seen.compareExchange(expected: old, desired: new, ordering: .releasing)
     }
 
     /// Stops noticing removals. May be called several times.
@@ -265,5 +284,41 @@ final class RemovalCount: Sendable {
         var number: UInt64 = 0
         let count = withUnsafeMutableBytes(of: &number) { pread(file, $0.baseAddress, $0.count, 0) }
         return count == MemoryLayout<UInt64>.size ? UInt64(littleEndian: number) : 0
+    }
+
+    private static func offset(of number: UInt64) -> off_t { off_t(8 + Int(number % slots) * slotSize) }
+
+    /// The digests of the removals behind `last`; `nil` if they are not all known.
+    private static func digests(in file: Int32, after last: UInt64, to count: UInt64) -> [CacheDigest]? {
+        if count < last || count - last >= slots { return nil }
+        var digests: [CacheDigest] = []
+        for number in (last + 1)...count {
+            let digest = withUnsafeTemporaryAllocation(byteCount: slotSize, alignment: 8) { slot -> CacheDigest? in
+                guard pread(file, slot.baseAddress, slot.count, offset(of: number)) == slot.count,
+                    UInt64(littleEndian: slot.load(as: UInt64.self)) == number
+                else { return nil }
+                return CacheDigest(bytes: UnsafeRawBufferPointer(rebasing: slot[8...]))
+            }
+            guard let digest else { return nil }
+            digests.append(digest)
+        }
+        // A process that has removed many since may have been writing to these slots meanwhile.
+        let now = read(file)
+        return now >= count && now - last < slots ? digests : nil
+    }
+
+    /// Writes digests behind the number `last`, before the number itself. Returns `false` if there is no room on the
+    /// disk.
+    private static func write(_ digests: [CacheDigest], to file: Int32, after last: UInt64) -> Bool {
+        for (index, digest) in digests.enumerated() {
+            let number = last &+ UInt64(index) &+ 1
+            let isWritten = withUnsafeTemporaryAllocation(byteCount: slotSize, alignment: 8) { slot in
+                slot.storeBytes(of: number.littleEndian, as: UInt64.self)
+                digest.withBytes { UnsafeMutableRawBufferPointer(rebasing: slot[8...]).copyMemory(from: $0) }
+                return pwrite(file, slot.baseAddress, slot.count, offset(of: number)) == slot.count
+            }
+            if !isWritten { return false }
+        }
+        return true
     }
 }

@@ -30,16 +30,21 @@ public protocol CacheStorage: AnyObject, Sendable {
     /// Removes all entries, including those of other processes. `done` is called like that of `remove`.
     func removeAll(_ done: (@Sendable (Bool) -> Void)?)
 
-    /// Calls `forget`, before it returns, if another process has removed entries since the last call. The agent then
-    /// drops its entries in memory, which may be among them. The agent calls this often, at most once in each tick of
-    /// the system's clock, so it must be cheap. The default implementation assumes that only this agent removes
-    /// entries.
-    func hearRemovals(_ forget: () -> Void)
+    /// Calls `forget`, before it returns, for each entry that another process has removed since the last call, with the
+    /// name of its key (``CacheKey/name``), or once with `nil` if any entry may have been removed. The agent then drops
+    /// the entry, or all, from its memory, and does not store the response to a request for it that was sent before
+    /// (RFC 9111, 4.4). The agent calls this often, at most once in each tick of the system's clock, so it must be
+    /// cheap. The default implementation assumes that only this agent removes entries.
+    func hearRemovals(_ forget: (_ name: String?) -> Void)
 
-    /// The number of removals by other processes that this storage has heard of. If it has changed since a request was
-    /// sent, the agent does not store the response, which may be older than what the other process has changed (RFC
-    /// 9111, 4.4). The default implementation assumes that only this agent removes entries.
+    /// The number of calls of `forget` with `nil`, except those at the beginning, when nothing is known yet. If it has
+    /// changed since a request was sent, the agent does not store the response, which may be older than what the other
+    /// process has changed. The default implementation assumes that only this agent removes entries.
     var removalsHeard: UInt64 { get }
+
+    /// Whether other processes may store entries, too. If so, the agent looks for a newer one before it validates the
+    /// entry that it has in memory. The default is `true`.
+    var isShared: Bool { get }
 
     /// The agent has used an entry that it holds in memory, so it should be evicted later. Called at most once a minute
     /// for each entry. The default implementation does nothing.
@@ -76,10 +81,13 @@ extension CacheStorage {
     ) { write(entry, under: key, done) }
 
     /// Does nothing: only this agent removes entries.
-    public func hearRemovals(_ forget: () -> Void) {}
+    public func hearRemovals(_ forget: (_ name: String?) -> Void) {}
 
     /// 0: only this agent removes entries.
     public var removalsHeard: UInt64 { 0 }
+
+    /// `true`: others may store entries.
+    public var isShared: Bool { true }
 
     /// Does nothing.
     public func touch(_ key: CacheKey) {}

@@ -14,6 +14,9 @@ final class CacheWriter: @unchecked Sendable {
             case .remove, .removeAll: true
             }
         }
+
+        /// The key of a single removed entry.
+        var removedKey: CacheDigest? { if case .remove(let key) = self { key } else { nil } }
     }
 
     /// An open connection and its statements.
@@ -123,7 +126,8 @@ final class CacheWriter: @unchecked Sendable {
             throw error
         }
         // Only now, when the entries can no longer be found on disk.
-        if operations.contains(where: \.removes) { files.removals.add() }
+        let removals = operations.filter(\.removes)
+        if !removals.isEmpty { files.removals.add(removals.map(\.removedKey)) }
         if evicted > 0 { counter.count { $0.evicted += evicted } }
     }
 

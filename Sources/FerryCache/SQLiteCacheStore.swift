@@ -58,7 +58,7 @@ package final class SQLiteCacheStore: CacheStorage {
 
     package func removeAll(_ done: (@Sendable (Bool) -> Void)?) { writing.removeAll(done) }
 
-    package func hearRemovals(_ forget: () -> Void) { removals.hear(forget) }
+    package func hearRemovals(_ forget: (_ name: String?) -> Void) { removals.hear(forget) }
 
     package var removalsHeard: UInt64 { removals.heardCount }
 

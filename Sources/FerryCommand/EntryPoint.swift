@@ -6,6 +6,8 @@ enum EntryPoint {
     static func main() async {
         // If nobody reads its output, it still writes its files. Programs that it starts get the default.
         signal(SIGPIPE, SIG_IGN)
+        // Before anything changes what happens at a signal.
+        _ = InterruptionFlag.ignored
         Console.openStreams()
         for index in 1..<max(1, Int(CommandLine.argc)) {
             // Swift would repair it, and the command would use another file, or send other bytes.

@@ -140,14 +140,16 @@ enum FailureText {
 
     /// What is wrong with the host and the port. With an `@` in the URL, the port may be a part of the password.
     private static func fault(inAuthorityOf url: String) -> String? {
-        let authority = place(of: url).authority
-        if authority.isEmpty || authority.hasPrefix(":") { return "no host" }
-        if authority.hasPrefix("[") && !authority.contains("]") { return "no ] after the address" }
-        let rest = authority.hasPrefix("[") ? authority.drop { $0 != "]" } : authority[...]
-        guard let colon = rest.firstIndex(of: ":") else { return nil }
-        let port = rest[rest.index(after: colon)...]
+        let authority = place(of: url).authority.utf8
+        if authority.isEmpty || authority.first == UInt8(ascii: ":") { return "no host" }
+        let isBracketed = authority.first == UInt8(ascii: "[")
+        if isBracketed && !authority.contains(UInt8(ascii: "]")) { return "no ] after the address" }
+        let rest = isBracketed ? authority.drop { $0 != UInt8(ascii: "]") } : authority[...]
+        guard let colon = rest.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let port = String(decoding: rest[rest.index(after: colon)...], as: UTF8.self)
         if UInt16(port) != nil { return nil }
-        return "\(url.contains("@") ? "the port" : "port \(port)") is not a number up to 65535"
+        let isHidden = url.utf8.contains(UInt8(ascii: "@"))
+        return "\(isHidden ? "the port" : "port \(port)") is not a number up to 65535"
     }
 
     /// libcurl and the core name the socket or the address before the reason.
@@ -171,20 +173,21 @@ enum FailureText {
     /// Without user, password and query values. Of a URL that cannot be parsed, everything before an `@` may be a
     /// password, in which nothing was escaped.
     private static func shown(_ url: String, isBroken: Bool = false) -> String {
-        let begin = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        let begin = CommandURL.schemeEnd(url) ?? url.startIndex
         // By bytes: each of these and a combining mark after it are one character.
         let bytes = url.utf8
         let end = isBroken ? url.endIndex : bytes[begin...].firstIndex { "/?#".utf8.contains($0) } ?? url.endIndex
         let at = bytes[begin..<end].lastIndex(of: UInt8(ascii: "@"))
         let rest = bytes[(at.map(bytes.index(after:)) ?? begin)...].prefix { !"?#".utf8.contains($0) }
-        return String(url[..<begin]) + String(decoding: rest, as: UTF8.self)
+        return String(decoding: bytes[..<begin], as: UTF8.self) + String(decoding: rest, as: UTF8.self)
     }
 
     private static func place(of url: String) -> (host: String, authority: String) {
         let bare = shown(url)
-        let rest = bare.firstRange(of: "://").map { bare[$0.upperBound...] } ?? bare[...]
-        let authority = rest.prefix { $0 != "/" }
-        let host = authority.hasPrefix("[") ? authority : authority.prefix { $0 != ":" }
-        return (String(host), String(authority))
+        let rest = bare.utf8[(CommandURL.schemeEnd(bare) ?? bare.startIndex)...]
+        let authority = rest.prefix { $0 != UInt8(ascii: "/") }
+        let isBracketed = authority.first == UInt8(ascii: "[")
+        let host = isBracketed ? authority : authority.prefix { $0 != UInt8(ascii: ":") }
+        return (String(decoding: host, as: UTF8.self), String(decoding: authority, as: UTF8.self))
     }
 }

@@ -31,7 +31,9 @@ enum InputFile {
 
     /// The name to send with its content: that of a file, and `-` for a pipe or standard input.
     static func name(of path: String) -> String {
-        isFile(path) ? path.split(separator: "/").last.map(String.init) ?? path : "-"
+        // By bytes: a slash and a combining mark after it are one character.
+        let last = path.utf8.split(separator: UInt8(ascii: "/")).last
+        return isFile(path) ? last.map { String(decoding: $0, as: UTF8.self) } ?? path : "-"
     }
 
     private static func isFile(_ path: String, withContent: Bool = false) -> Bool {
@@ -91,6 +93,8 @@ final class OutputFile {
     private var mayBlock = false
     /// Why it could not be written; nothing is written after that.
     private(set) var fault: InputError?
+    /// Whether its reader has closed its end, and wanted no more: that is no fault, as with standard output.
+    private(set) var hasLostReader = false
 
     init(path: String) { self.path = path }
 
@@ -110,11 +114,15 @@ final class OutputFile {
 
     func write(_ bytes: UnsafeRawBufferPointer) {
         open()
-        if fault != nil { return }
+        if fault != nil || hasLostReader { return }
         let code =
             mayBlock
             ? Console.counted { Console.write(bytes, to: descriptor) } : Console.write(bytes, to: descriptor)
-        if code != 0 { fault = Self.unwritable(path, code) }
+        if code == EPIPE {
+            hasLostReader = true
+        } else if code != 0 {
+            fault = Self.unwritable(path, code)
+        }
     }
 
     /// Writes a whole text.

@@ -97,13 +97,14 @@ enum Main {
 
 /// Runs `operation` and cancels its task at the first ctrl-C or SIGTERM, so that it can end with its results so far and
 /// remove its files. A second signal ends the process at once, and so does output that is blocked. A SIGTERM directly
-/// after the first signal is the same one: timeout(1) sends it to the process and to its group.
+/// after the first signal is the same one: timeout(1) sends it to the process and to its group. A signal that the
+/// parent has ignored stays ignored.
 func interruptible<Value: Sendable>(
     _ operation: @escaping @Sendable () async throws -> Value
 ) async throws -> (value: Value, wasInterrupted: Bool) {
     let flag = InterruptionFlag()
     let firstTime = Mutex<ContinuousClock.Instant?>(nil)
-    let signals = [SIGINT, SIGTERM]
+    let signals = InterruptionFlag.signals.filter { !InterruptionFlag.ignored.contains($0) }
     let (handled, ready) = AsyncStream.makeStream(of: Void.self)
     let task = Task {
         // What it prints may make somebody send a signal.
@@ -144,6 +145,17 @@ func interruptible<Value: Sendable>(
 final class InterruptionFlag: Sendable {
     /// SIGTERM asked the process to end.
     static let termination = InterruptionFlag()
+
+    /// The signals that interrupt a command.
+    static let signals = [SIGINT, SIGTERM]
+
+    /// Those of them that the parent has ignored, as a shell does for a command in the background. Read once, at the
+    /// start of the process: later it may be `interruptible` that ignores them.
+    static let ignored = signals.filter { number in
+        var action = sigaction()
+        guard sigaction(number, nil, &action) == 0 else { return false }
+        return unsafeBitCast(action.__sigaction_handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
 
     private let raised = Atomic(false)
 

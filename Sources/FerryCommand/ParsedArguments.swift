@@ -183,11 +183,11 @@ extension ParsedArguments {
     func headerFields(_ name: String) throws(UsageError) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for text in all(name) {
-            guard let colon = text.firstIndex(of: ":"), colon != text.startIndex else {
+            guard let (field, rest) = text.parted(at: ":"), !field.isEmpty else {
                 throw UsageError("--\(name) must be 'Name: value', not '\(text)'")
             }
-            let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
-            fields.append((String(text[..<colon]), String(value)))
+            let value = rest.utf8.drop { " \t".utf8.contains($0) }
+            fields.append((field, String(decoding: value, as: UTF8.self)))
         }
         return fields
     }
@@ -196,10 +196,10 @@ extension ParsedArguments {
     func pairs(_ name: String) throws(UsageError) -> [(name: String, value: String)] {
         var pairs: [(name: String, value: String)] = []
         for text in all(name) {
-            guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+            guard let (key, value) = text.parted(at: "="), !key.isEmpty else {
                 throw UsageError("--\(name) must be 'key=value', not '\(text)'")
             }
-            pairs.append((String(text[..<equals]), String(text[text.index(after: equals)...])))
+            pairs.append((key, value))
         }
         return pairs
     }

@@ -121,8 +121,8 @@ struct Credentials: Sendable, Equatable {
 extension Credentials {
     /// `nil` without a colon.
     init?(_ text: String) {
-        guard let colon = text.firstIndex(of: ":") else { return nil }
-        self.init(user: String(text[..<colon]), password: String(text[text.index(after: colon)...]))
+        guard let (user, password) = text.parted(at: ":") else { return nil }
+        self.init(user: user, password: password)
     }
 }
 
@@ -173,10 +173,14 @@ enum URLQuery {
 
     /// Inserted before a fragment and after an existing query.
     static func appending(_ query: String, to url: String) -> String {
-        let fragment = url.firstIndex(of: "#") ?? url.endIndex
-        let start = url[..<fragment]
-        let separator = start.contains("?") ? (start.hasSuffix("?") || start.hasSuffix("&") ? "" : "&") : "?"
-        return start + separator + query + url[fragment...]
+        // By bytes: each of these and a combining mark after it are one character.
+        let bytes = url.utf8
+        let fragment = bytes.firstIndex(of: UInt8(ascii: "#")) ?? bytes.endIndex
+        let start = bytes[..<fragment]
+        let isOpen = start.last.map { "?&".utf8.contains($0) } ?? false
+        let separator = start.contains(UInt8(ascii: "?")) ? (isOpen ? "" : "&") : "?"
+        let rest = String(decoding: bytes[fragment...], as: UTF8.self)
+        return String(decoding: start, as: UTF8.self) + separator + query + rest
     }
 }
 
@@ -185,7 +189,7 @@ enum CommandURL {
     /// With `http://` in front if it has no scheme, as in `localhost:8080/x`.
     static func complete(_ url: String) throws(UsageError) -> String {
         if url.isEmpty { throw UsageError("the URL is empty") }
-        if url.hasPrefix("//") { return "http:" + url }
+        if url.utf8.starts(with: "//".utf8) { return "http:" + url }
         return hasScheme(url) ? url : "http://" + url
     }
 
@@ -201,12 +205,29 @@ enum CommandURL {
 
     /// Whether it begins with `http://` or `https://`, or with the scheme of a Unix socket.
     static func hasWebScheme(_ url: String) -> Bool {
-        let start = url.prefix(13).lowercased()
-        return ["http://", "https://", "http+unix://", "https+unix://"].contains(where: start.hasPrefix)
+        let start = String(decoding: url.utf8.prefix(13), as: UTF8.self).lowercased().utf8
+        return ["http://", "https://", "http+unix://", "https+unix://"].contains { start.starts(with: $0.utf8) }
     }
 
     static func hasScheme(_ url: String) -> Bool {
-        let scheme = url.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || "+-.".contains($0)) }
-        return !scheme.isEmpty && url.dropFirst(scheme.count).hasPrefix("://")
+        // By bytes: the last slash and a combining mark after it are one character.
+        let scheme = url.utf8.prefix { byte in
+            let character = Character(Unicode.Scalar(byte))
+            return character.isASCII && (character.isLetter || character.isNumber || "+-.".contains(character))
+        }
+        return !scheme.isEmpty && url.utf8[scheme.endIndex...].starts(with: "://".utf8)
+    }
+
+    /// The place behind the first `://`; `nil` without one.
+    static func schemeEnd(_ url: String) -> String.Index? { url.utf8.firstRange(of: "://".utf8)?.upperBound }
+}
+
+extension String {
+    /// What is before and after the first of this ASCII character; `nil` without one. By bytes: it and a combining mark
+    /// after it are one `Character`.
+    func parted(at sign: Unicode.Scalar) -> (before: String, after: String)? {
+        guard let place = utf8.firstIndex(of: UInt8(ascii: sign)) else { return nil }
+        let after = utf8[utf8.index(after: place)...]
+        return (String(decoding: utf8[..<place], as: UTF8.self), String(decoding: after, as: UTF8.self))
     }
 }

@@ -1,7 +1,11 @@
 import Ferry
+import Glibc
 import Synchronization
 
 /// The histogram `http.client.request.duration`, with the attributes of the semantic conventions for HTTP clients.
+///
+/// Threads that record at the same time have shards of their own, so that they wait neither for each other nor for the
+/// memory of another core. They are added up when the histogram is read. A series has the same number in all of them.
 final class DurationTable: Sendable {
     /// The attributes that identify a series.
     struct Series: Hashable, Sendable {
@@ -17,120 +21,231 @@ final class DurationTable: Sendable {
         static var overflow: Series { Series(method: "", authority: "", isSecure: false, status: 0) }
     }
 
-    /// A series that was found lately. Comparing is cheaper than making and hashing its key.
-    private struct Recent {
-        let method: HTTPMethod
-        /// The beginning of the URL: `https://h:8443`.
-        let origin: String
-        let status: Int
-        let place: Int
+    /// All series.
+    private struct Registry {
+        var numbers: [Series: Int] = [:]
+        /// By number.
+        var series: [Series] = []
     }
 
+    /// What the threads of a shard have recorded. Durations are in nanoseconds.
     private struct Counts {
-        var buckets: [UInt64]
-        var sum = Duration.zero
-        var longest = Duration.zero
+        var known = KnownSeries()
+        /// A row for each series, by number: the counts of its buckets, the sum of its durations in two words (the
+        /// lower one first), and the longest duration.
+        var rows: [UInt64] = []
 
-        mutating func add(_ duration: Duration, to bucket: Int) {
-            buckets[bucket] += 1
-            sum += duration
-            longest = max(longest, duration)
+        mutating func add(_ nanoseconds: Int64, to series: Int, _ bucket: Int, width: Int) {
+            let start = series * width
+            if rows.count < start + width {
+                rows.append(contentsOf: repeatElement(0, count: start + width - rows.count))
+            }
+            // One check of the array instead of one for each word.
+            rows.withUnsafeMutableBufferPointer { rows in
+                let (duration, last) = (UInt64(nanoseconds), start + width - 1)
+                rows[start + bucket] += 1
+                let (sum, isTooLarge) = rows[last - 2].addingReportingOverflow(duration)
+                rows[last - 2] = sum
+                if isTooLarge { rows[last - 1] += 1 }
+                if rows[last] < duration { rows[last] = duration }
+            }
         }
     }
 
-    private struct State {
-        /// The places of the series in `counts`.
-        var places: [Series: Int] = [:]
-        var counts: [Counts] = []
-        /// The latest first.
-        var recent: [Recent] = []
-
-        mutating func remember(_ found: Recent) {
-            if recent.count == 8 { recent.removeLast() }
-            recent.insert(found, at: 0)
-        }
+    private final class Shard: Sendable {
+        let counts = Mutex(Counts())
+        /// Longer than a cache line, so that no two locks are on the same one.
+        private let padding: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
     }
 
     private let bounds: [Double]
-    private let limits: [Duration]
+    /// The bounds in nanoseconds.
+    private let limits: [Int64]
     private let maxSeries: Int
-    private let state = Mutex(State())
+    /// The length of a row.
+    private let width: Int
+    private let registry = Mutex(Registry())
+    private let shards: [Shard] = (0..<16).map { _ in Shard() }
+    /// Random, so that nobody can construct names with the same hash.
+    private let seed = UInt64.random(in: .min ... .max)
     private let start: UInt64
 
     init(_ configuration: OTLPConfiguration, since start: UInt64) {
         bounds = configuration.durationBounds.filter(\.isFinite).sorted()
-        // A bound beyond the range of a duration is above all of them.
-        limits = bounds.map { .seconds(min(max($0, -1e15), 1e15)) }
+        // No duration is below zero. A bound beyond the range of a duration is above all of them.
+        limits = bounds.map { $0 < 0 ? -1 : Duration.seconds(min($0, 1e15)).nanoseconds }
+        width = bounds.count + 4
         maxSeries = max(configuration.maxSeries, 1)
         self.start = start
     }
 
+    /// The number of series that are found without their keys, in all shards.
+    var knownCount: Int { shards.reduce(0) { sum, shard in sum + shard.counts.withLock { $0.known.count } } }
+
+    // MARK: Recording
+
     /// Records a run that has received a response or failed.
     func record(_ duration: Duration, of run: RunInfo, _ outcome: RunOutcome) {
-        let bucket = bucket(of: duration)
         guard case .finished(let status?, _) = outcome, let method = run.method else {
             return record(duration, of: Series(run, outcome))
         }
-        let isDone = state.withLock { state in
-            // By index: a loop over the elements would copy each of them.
-            let found = state.recent.indices.first {
-                state.recent[$0].status == status && state.recent[$0].method == method
-                    && run.begins(with: state.recent[$0].origin)
+        let (nanoseconds, shard) = (duration.nanoseconds, shardOfThread)
+        let bucket = bucket(of: nanoseconds)
+        let label = UInt64(truncatingIfNeeded: status) << 8 | OTLPMethod.number(of: method.rawValue)
+        let isDone = run.withOrigin(hashedWith: seed) { origin, hash in
+            shard.counts.withLock { counts in
+                guard let series = counts.known.number(of: origin, hash, label) else { return false }
+                counts.add(nanoseconds, to: series, bucket, width: width)
+                return true
             }
-            guard let found else { return false }
-            state.counts[state.recent[found].place].add(duration, to: bucket)
-            return true
         }
         if isDone { return }
-        let series = Series(run, outcome)
-        let origin = (run.isSecure ? "https://" : "http://") + series.authority
-        state.withLock { state in
-            let place = place(of: series, &state)
-            state.counts[place].add(duration, to: bucket)
-            // The URL may be spelled in another way, which is found only by its key.
-            if run.begins(with: origin) {
-                state.remember(Recent(method: method, origin: origin, status: status, place: place))
-            }
+        let key = Series(run, outcome)
+        let series = number(of: key)
+        shard.counts.withLock { $0.add(nanoseconds, to: series, bucket, width: width) }
+        // The URL may be spelled in another way, perhaps with a password. Then it is found only by its key.
+        guard run.begins(with: (key.isSecure ? "https://" : "http://") + key.authority) else { return }
+        // Room for all series, and for some that are counted as overflow.
+        let most = min(maxSeries, 1 << 20) + 1024
+        _ = run.withOrigin(hashedWith: seed) { origin, hash in
+            shard.counts.withLock { $0.known.insert(origin, hash, label, series, most: most) }
+            return true
         }
     }
 
-    func record(_ duration: Duration, of series: Series) {
-        let bucket = bucket(of: duration)
-        state.withLock { state in
-            let place = place(of: series, &state)
-            state.counts[place].add(duration, to: bucket)
+    func record(_ duration: Duration, of key: Series) {
+        let (nanoseconds, series) = (duration.nanoseconds, number(of: key))
+        let bucket = bucket(of: nanoseconds)
+        shardOfThread.counts.withLock { $0.add(nanoseconds, to: series, bucket, width: width) }
+    }
+
+    /// Threads are known by the addresses of their descriptors. The multiplication spreads them over the highest bits.
+    private var shardOfThread: Shard {
+        shards[Int(truncatingIfNeeded: (UInt64(pthread_self()) &* 0x9E37_79B9_7F4A_7C15) >> 60)]
+    }
+
+    private func bucket(of nanoseconds: Int64) -> Int { limits.firstIndex { nanoseconds <= $0 } ?? limits.count }
+
+    private func number(of key: Series) -> Int {
+        registry.withLock { registry in
+            if let number = registry.numbers[key] { return number }
+            let kept = registry.series.count < maxSeries ? key : .overflow
+            if let number = registry.numbers[kept] { return number }
+            registry.numbers[kept] = registry.series.count
+            registry.series.append(kept)
+            return registry.series.count - 1
         }
     }
 
-    private func bucket(of duration: Duration) -> Int { limits.firstIndex { duration <= $0 } ?? limits.count }
-
-    private func place(of key: Series, _ state: inout State) -> Int {
-        if let place = state.places[key] { return place }
-        let key = state.places.count < maxSeries ? key : .overflow
-        if let place = state.places[key] { return place }
-        state.places[key] = state.counts.count
-        state.counts.append(Counts(buckets: Array(repeating: 0, count: limits.count + 1)))
-        return state.counts.count - 1
-    }
+    // MARK: Reading
 
     /// The histogram since the start; empty if nothing was recorded.
     func metrics(at now: UInt64) -> [OTLPMetrics.Metric] {
-        let (places, all) = state.withLock { ($0.places, $0.counts) }
-        let points =
-            places.map { key, place in
-                let counts = all[place]
-                return OTLPMetrics.Point(
-                    attributes: key.attributes, startTimeUnixNano: String(start), timeUnixNano: String(now),
-                    count: String(counts.buckets.reduce(0, +)), sum: counts.sum / .seconds(1),
-                    bucketCounts: counts.buckets.map(String.init), explicitBounds: bounds,
-                    max: counts.longest / .seconds(1))
-            }
+        let all = registry.withLock { $0.series }
+        let parts = shards.map { shard in shard.counts.withLock { $0.rows } }
+        let points = all.indices.compactMap { point(of: all[$0], $0, in: parts, at: now) }
         if points.isEmpty { return [] }
         return [
             OTLPMetrics.Metric(
                 name: "http.client.request.duration", description: "Duration of HTTP client requests.", unit: "s",
                 histogram: OTLPMetrics.Histogram(dataPoints: points))
         ]
+    }
+
+    /// `nil` for a series that has its number, but whose first run is not recorded yet.
+    private func point(of key: Series, _ number: Int, in parts: [[UInt64]], at now: UInt64) -> OTLPMetrics.Point? {
+        var buckets = [UInt64](repeating: 0, count: limits.count + 1)
+        var (sum, longest) = (UInt128(0), UInt64(0))
+        let (first, last) = (number * width, (number + 1) * width - 1)
+        for rows in parts where rows.count > last {
+            for index in buckets.indices { buckets[index] += rows[first + index] }
+            sum += (UInt128(rows[last - 1]) << 64) | UInt128(rows[last - 2])
+            longest = max(longest, rows[last])
+        }
+        let count = buckets.reduce(0, +)
+        if count == 0 { return nil }
+        return OTLPMetrics.Point(
+            attributes: key.attributes, startTimeUnixNano: String(start), timeUnixNano: String(now),
+            count: String(count), sum: Double(sum) / 1e9, bucketCounts: buckets.map { String($0) },
+            explicitBounds: bounds, max: Double(longest) / 1e9)
+    }
+}
+
+/// The numbers of the series that were found lately, by the spelling of their origin: to find one makes no key. Nothing
+/// in it has a reference count of its own.
+struct KnownSeries {
+    private struct Entry {
+        var hash: UInt64 = 0
+        var label: UInt64 = 0
+        /// The place of the origin in `texts`.
+        var start = 0
+        var length = 0
+        /// The number of the series; -1 if the entry is free.
+        var series = -1
+    }
+
+    /// A power of two of them. At least half of them are free, and the first free one ends a search.
+    private var entries: [Entry] = []
+    private var texts: [UInt8] = []
+    private(set) var count = 0
+
+    /// `label` is what else identifies the series.
+    func number(of origin: UnsafeRawBufferPointer, _ hash: UInt64, _ label: UInt64) -> Int? {
+        if entries.isEmpty { return nil }
+        var place = first(hash, label)
+        while entries[place].series >= 0 {
+            let entry = entries[place]
+            if entry.hash == hash, entry.label == label, isText(of: entry, origin) { return entry.series }
+            place = (place + 1) & (entries.count - 1)
+        }
+        return nil
+    }
+
+    /// Forgets all others before there are more than `most`.
+    mutating func insert(_ origin: UnsafeRawBufferPointer, _ hash: UInt64, _ label: UInt64, _ series: Int, most: Int) {
+        // Another thread of the shard may have missed it at the same time.
+        if number(of: origin, hash, label) != nil { return }
+        if count >= most { self = KnownSeries() }
+        if 2 * count >= entries.count { grow() }
+        put(Entry(hash: hash, label: label, start: texts.count, length: origin.count, series: series))
+        texts.append(contentsOf: origin)
+        count += 1
+    }
+
+    private mutating func grow() {
+        let old = entries
+        entries = Array(repeating: Entry(), count: max(2 * old.count, 16))
+        for entry in old where entry.series >= 0 { put(entry) }
+    }
+
+    private mutating func put(_ entry: Entry) {
+        var place = first(entry.hash, entry.label)
+        while entries[place].series >= 0 { place = (place + 1) & (entries.count - 1) }
+        entries[place] = entry
+    }
+
+    /// Where the search begins.
+    private func first(_ hash: UInt64, _ label: UInt64) -> Int {
+        Int(truncatingIfNeeded: ((hash ^ label) &* 0x9E37_79B9_7F4A_7C15) >> 32) & (entries.count - 1)
+    }
+
+    private func isText(of entry: Entry, _ origin: UnsafeRawBufferPointer) -> Bool {
+        texts.withUnsafeBytes { texts in
+            guard entry.length == origin.count, let known = texts.baseAddress, let other = origin.baseAddress else {
+                return false
+            }
+            return memcmp(known + entry.start, other, entry.length) == 0
+        }
+    }
+}
+
+extension Duration {
+    /// In whole nanoseconds, from zero to the maximum of the type.
+    fileprivate var nanoseconds: Int64 {
+        let exact = attoseconds
+        // A division of 128 bits is slow, and most durations are less than 18 seconds.
+        if exact >> 64 == 0 { return Int64(UInt64(truncatingIfNeeded: exact) / 1_000_000_000) }
+        return Int64(clamping: max(exact, 0) / 1_000_000_000)
     }
 }
 

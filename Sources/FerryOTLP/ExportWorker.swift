@@ -22,6 +22,8 @@ final class ExportWorker: Sendable {
         var areMetricsPending = false
         /// The tasks that wait for the next export of everything.
         var waiters: [CheckedContinuation<Void, Never>] = []
+        /// The last exports are done.
+        var isOver = false
     }
 
     let durations: DurationTable
@@ -63,14 +65,15 @@ final class ExportWorker: Sendable {
     }
 
     /// All who wait for it meanwhile share the next export: if the collector does not respond, each export takes as
-    /// long as the deadline.
+    /// long as the deadline. When the worker is closed, these are its last exports.
     func flush() async {
         await withCheckedContinuation { waiter in
-            let isFirst = state.withLock { state in
-                state.waiters.append(waiter)
-                return state.waiters.count == 1
+            let (isFirst, isOver) = state.withLock { state in
+                if !state.isOver { state.waiters.append(waiter) }
+                return (state.waiters.count == 1, state.isOver)
             }
-            if isFirst, case .terminated = jobs.yield(.everything) { resume(takeWaiters()) }
+            if isOver { return waiter.resume() }
+            if isFirst { jobs.yield(.everything) }
         }
     }
 
@@ -117,13 +120,9 @@ final class ExportWorker: Sendable {
             timer(every: configuration.spanInterval) { $0.exportSpansSoon() },
             timer(every: configuration.metricsInterval) { $0.exportMetricsSoon() },
         ]
-        var late: [CheckedContinuation<Void, Never>] = []
         for await job in stream {
             // The last exports below are the same for all jobs that wait when it is closed.
-            if state.withLock({ $0.end != nil }) {
-                late += takeWaiters()
-                continue
-            }
+            if state.withLock({ $0.end != nil }) { continue }
             switch job {
             case .spans: await exportSpans()
             case .metrics: await exportMetrics()
@@ -138,9 +137,12 @@ final class ExportWorker: Sendable {
         for timer in timers { timer.cancel() }
         await exportSpans()
         await exportMetrics()
-        resume(late)
-        // What could not be exported now is lost.
-        state.withLock { $0.statistics.droppedRuns += UInt64($0.runs.drop()) }
+        state.withLock { state in
+            state.isOver = true
+            // What could not be exported now is lost.
+            state.statistics.droppedRuns += UInt64(state.runs.drop())
+        }
+        resume(takeWaiters())
         await agent.shutdown(grace: .zero)
     }
 

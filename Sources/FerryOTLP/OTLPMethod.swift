@@ -4,12 +4,23 @@ enum OTLPMethod {
     /// The value for any other method.
     static let other = "_OTHER"
 
-    static func isKnown(_ method: String) -> Bool {
+    /// A number for each of them; 0 for any other.
+    static func number(of method: String) -> UInt64 {
         switch method {
-        case "GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "TRACE", "CONNECT": true
-        default: false
+        case "GET": 1
+        case "POST": 2
+        case "PUT": 3
+        case "DELETE": 4
+        case "HEAD": 5
+        case "PATCH": 6
+        case "OPTIONS": 7
+        case "TRACE": 8
+        case "CONNECT": 9
+        default: 0
         }
     }
+
+    static func isKnown(_ method: String) -> Bool { number(of: method) != 0 }
 
     /// The value of `http.request.method`.
     static func known(_ method: String) -> String { isKnown(method) ? method : other }

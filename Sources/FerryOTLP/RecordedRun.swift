@@ -1,7 +1,8 @@
 import Ferry
 
-/// A run that has ended and waits for its export. It holds neither the response nor the error, which could be large.
-struct RecordedRun: Sendable {
+/// A run that has ended and waits for its export. It holds neither the response nor the error, which could be large. An
+/// object, so that the queue and the batches only move references.
+final class RecordedRun: Sendable {
     let span: RunSpan
     let info: RunInfo
     let end: UInt64

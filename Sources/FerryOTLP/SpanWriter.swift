@@ -38,44 +38,45 @@ struct SpanWriter: ~Copyable {
     }
 
     private mutating func appendRun(_ run: RecordedRun, _ url: String) {
-        let (span, info) = (run.span, run.info)
         begin(
-            span.context, span.context.spanID, below: span.parent, info.tag ?? info.method?.rawValue ?? "run",
-            kind: #","kind":1"#, from: span.start, to: run.end)
-        number(#"{"key":"ferry.run.id","value":{"intValue":""#, Int64(truncatingIfNeeded: info.id))
-        if let method = info.method { append(method: method.rawValue, Self.method) }
+            run.span.context, run.span.context.spanID, below: run.span.parent,
+            run.info.tag ?? run.info.method?.rawValue ?? "run", #","kind":1,"startTimeUnixNano":""#,
+            from: run.span.start, to: run.end)
+        number(#"","attributes":[{"key":"ferry.run.id","value":{"intValue":""#, Int64(truncatingIfNeeded: run.info.id))
+        if let method = run.info.method {
+            append(method: method.rawValue, #"}},{"key":"http.request.method","value":{"stringValue":"#)
+        }
         string(Self.url, url)
-        if let tag = info.tag { string(#",{"key":"ferry.run.tag","value":{"stringValue":"#, tag) }
-        if run.isFromCache { text.append(#",{"key":"ferry.run.from_cache","value":{"boolValue":true}}"#) }
+        if let tag = run.info.tag { string(#"}},{"key":"ferry.run.tag","value":{"stringValue":"#, tag) }
+        if run.isFromCache { text.append(#"}},{"key":"ferry.run.from_cache","value":{"boolValue":true"#) }
         if let status = run.status { number(Self.status, Int64(status)) }
         if let error = run.error { string(Self.error, error) }
         end(isFailure: run.error != nil, run.message)
     }
 
     private mutating func append(_ attempt: RunSpan.Attempt, number index: Int, of run: RecordedRun, _ url: String) {
-        let context = run.span.context
         begin(
-            context, attempt.id, below: context.spanID, OTLPMethod.isKnown(attempt.method) ? attempt.method : "HTTP",
-            kind: #","kind":3"#, from: attempt.start,
-            to: attempt.end == 0 ? max(run.end, attempt.start) : attempt.end)
-        append(method: attempt.method, #"{"key":"http.request.method","value":{"stringValue":"#)
+            run.span.context, attempt.id, below: run.span.context.spanID,
+            OTLPMethod.isKnown(attempt.method) ? attempt.method : "HTTP", #","kind":3,"startTimeUnixNano":""#,
+            from: attempt.start, to: attempt.end == 0 ? max(run.end, attempt.start) : attempt.end)
+        append(method: attempt.method, #"","attributes":[{"key":"http.request.method","value":{"stringValue":"#)
         string(Self.url, url)
         if !attempt.begins(with: last.origin) {
             let server = attempt.server
             last = (attempt.origin, server.host, server.port)
         }
-        string(#",{"key":"server.address","value":{"stringValue":"#, last.host)
-        number(#",{"key":"server.port","value":{"intValue":""#, Int64(last.port))
-        if index > 0 { number(#",{"key":"http.request.resend_count","value":{"intValue":""#, Int64(index)) }
+        string(#"}},{"key":"server.address","value":{"stringValue":"#, last.host)
+        number(#"}},{"key":"server.port","value":{"intValue":""#, Int64(last.port))
+        if index > 0 { number(#"}},{"key":"http.request.resend_count","value":{"intValue":""#, Int64(index)) }
         if attempt.status != 0 { number(Self.status, Int64(attempt.status)) }
         if !attempt.peer.isEmpty {
-            string(#",{"key":"network.peer.address","value":{"stringValue":"#, attempt.peer)
-            number(#",{"key":"network.peer.port","value":{"intValue":""#, Int64(attempt.peerPort))
+            string(#"}},{"key":"network.peer.address","value":{"stringValue":"#, attempt.peer)
+            number(#"}},{"key":"network.peer.port","value":{"intValue":""#, Int64(attempt.peerPort))
         }
         switch attempt.httpVersion {
-        case 10: string(Self.version, "1.0")
-        case 11: string(Self.version, "1.1")
-        case 20: string(Self.version, "2")
+        case 10: text.append(#"}},{"key":"network.protocol.version","value":{"stringValue":"1.0""#)
+        case 11: text.append(#"}},{"key":"network.protocol.version","value":{"stringValue":"1.1""#)
+        case 20: text.append(#"}},{"key":"network.protocol.version","value":{"stringValue":"2""#)
         default: break
         }
         // An attempt without a response was active when its run ended.
@@ -86,52 +87,67 @@ struct SpanWriter: ~Copyable {
         end(isFailure: failure != nil, nil)
     }
 
-    private mutating func append(method: String, _ attribute: StaticString) {
-        if OTLPMethod.isKnown(method) { return string(attribute, method) }
-        string(attribute, OTLPMethod.other)
-        string(#",{"key":"http.request.method_original","value":{"stringValue":"#, method)
+    private mutating func append(method: String, _ head: StaticString) {
+        if OTLPMethod.isKnown(method) { return string(head, method) }
+        string(head, OTLPMethod.other)
+        string(#"}},{"key":"http.request.method_original","value":{"stringValue":"#, method)
     }
 
     // MARK: Parts
 
-    private static var method: StaticString { #",{"key":"http.request.method","value":{"stringValue":"# }
-    private static var url: StaticString { #",{"key":"url.full","value":{"stringValue":"# }
-    private static var status: StaticString { #",{"key":"http.response.status_code","value":{"intValue":""# }
-    private static var error: StaticString { #",{"key":"error.type","value":{"stringValue":"# }
-    private static var version: StaticString { #",{"key":"network.protocol.version","value":{"stringValue":"# }
+    // The head of an attribute ends the attribute before it; the end of the span ends the last one.
 
-    /// Writes a span up to its first attribute.
+    private static var url: StaticString { #"}},{"key":"url.full","value":{"stringValue":"# }
+    private static var status: StaticString { #"}},{"key":"http.response.status_code","value":{"intValue":""# }
+    private static var error: StaticString { #"}},{"key":"error.type","value":{"stringValue":"# }
+    private static var spanID: StaticString { #"","spanId":""# }
+    private static var parentID: StaticString { #"","parentSpanId":""# }
+    private static var endTime: StaticString { #"","endTimeUnixNano":""# }
+
+    /// Writes a span up to its end time. `kind` ends with the head of the start time. What has a known length is
+    /// written as one part.
     private mutating func begin(
-        _ context: TraceContext, _ id: UInt64, below parent: UInt64, _ name: String, kind: StaticString,
+        _ context: TraceContext, _ id: UInt64, below parent: UInt64, _ name: String, _ kind: StaticString,
         from start: UInt64, to end: UInt64
     ) {
-        text.append(count == 0 ? #"{"traceId":""# : #",{"traceId":""#)
+        let head: StaticString = count == 0 ? #"{"traceId":""# : #",{"traceId":""#
         count += 1
-        text.append(count: 32) { context.writeTraceID(to: $0) }
-        text.append(#"","spanId":""#)
-        text.append(count: 16) { TraceContext.writeDigits(of: id, to: $0) }
-        text.append(#"","parentSpanId":""#)
-        if parent != 0 { text.append(count: 16) { TraceContext.writeDigits(of: parent, to: $0) } }
-        text.append("\"")
+        let parentLength = parent == 0 ? 0 : 16
+        let length =
+            head.utf8CodeUnitCount + Self.spanID.utf8CodeUnitCount + Self.parentID.utf8CodeUnitCount + parentLength
+        // 49 = the ids of trace and span, and a quotation mark.
+        text.append(count: length + 49) { bytes in
+            var part = FixedPart(bytes)
+            part.append(head)
+            context.writeTraceID(to: part.next(32))
+            part.append(Self.spanID)
+            TraceContext.writeDigits(of: id, to: part.next(16))
+            part.append(Self.parentID)
+            if parent != 0 { TraceContext.writeDigits(of: parent, to: part.next(16)) }
+            part.append("\"")
+        }
         if !context.state.isEmpty {
             text.append(#","traceState":"#)
             text.append(string: context.state, escapingSlashes: false)
         }
-        text.append(#","flags":"#)
-        text.append(number: Int64(context.flags))
-        text.append(#","name":"#)
+        text.append(context.isSampled ? #","flags":1,"name":"# : #","flags":0,"name":"#)
         text.append(string: name, escapingSlashes: false)
-        text.append(kind)
-        text.append(#","startTimeUnixNano":""#)
-        text.append(number: Int64(clamping: start))
-        text.append(#"","endTimeUnixNano":""#)
-        text.append(number: Int64(clamping: end))
-        text.append(#"","attributes":["#)
+        let (first, last) = (UInt64(Int64(clamping: start)), UInt64(Int64(clamping: end)))
+        let (firstLength, lastLength) = (FixedPart.length(of: first), FixedPart.length(of: last))
+        let heads = kind.utf8CodeUnitCount + Self.endTime.utf8CodeUnitCount
+        text.append(count: heads + firstLength + lastLength) { bytes in
+            var part = FixedPart(bytes)
+            part.append(kind)
+            part.append(first, length: firstLength)
+            part.append(Self.endTime)
+            part.append(last, length: lastLength)
+        }
     }
 
+    /// Ends the last attribute and the span.
     private mutating func end(isFailure: Bool, _ message: String?) {
-        guard isFailure else { return text.append(#"],"status":{"code":0}}"#) }
-        text.append(#"],"status":{"code":2"#)
+        guard isFailure else { return text.append(#"}}],"status":{"code":0}}"#) }
+        text.append(#"}}],"status":{"code":2"#)
         if let message {
             text.append(#","message":"#)
             text.append(string: message, escapingSlashes: false)
@@ -139,17 +155,87 @@ struct SpanWriter: ~Copyable {
         text.append("}}")
     }
 
-    /// Writes an attribute with a string. `head` is everything before the value.
+    /// Writes an attribute with a string.
     private mutating func string(_ head: StaticString, _ value: String) {
         text.append(head)
         text.append(string: value, escapingSlashes: false)
-        text.append("}}")
     }
 
-    /// Writes an attribute with a number. `head` is everything before the value, including its opening quotation mark.
+    /// Writes an attribute with a number. The head includes the opening quotation mark.
     private mutating func number(_ head: StaticString, _ value: Int64) {
-        text.append(head)
-        text.append(number: value)
-        text.append("\"}}")
+        if value < 0 {
+            text.append(head)
+            text.append(number: value)
+            return text.append("\"")
+        }
+        let number = UInt64(value)
+        let length = FixedPart.length(of: number)
+        text.append(count: head.utf8CodeUnitCount + length + 1) { bytes in
+            var part = FixedPart(bytes)
+            part.append(head)
+            part.append(number, length: length)
+            part.append("\"")
+        }
+    }
+}
+
+/// A part of a text, written from its beginning into memory that has its length.
+private struct FixedPart {
+    private let bytes: UnsafeMutableBufferPointer<UInt8>
+    private var count = 0
+
+    init(_ bytes: UnsafeMutableBufferPointer<UInt8>) { self.bytes = bytes }
+
+    /// The memory of the next bytes, which the caller writes.
+    mutating func next(_ length: Int) -> UnsafeMutableBufferPointer<UInt8> {
+        defer { count += length }
+        return UnsafeMutableBufferPointer(rebasing: bytes[count..<(count + length)])
+    }
+
+    mutating func append(_ text: StaticString) {
+        let length = text.utf8CodeUnitCount
+        next(length).baseAddress!.update(from: text.utf8Start, count: length)
+    }
+
+    /// Appends a number of this length, four digits at a time: each of its divisions waits for the one before.
+    mutating func append(_ number: UInt64, length: Int) {
+        let digits = next(length)
+        var (rest, place) = (number, length)
+        while rest >= 10_000 {
+            let four = UInt32(truncatingIfNeeded: rest % 10_000)
+            rest /= 10_000
+            place -= 4
+            Self.write(four / 100, to: digits, at: place)
+            Self.write(four % 100, to: digits, at: place + 2)
+        }
+        var left = UInt32(truncatingIfNeeded: rest)
+        if left >= 100 {
+            place -= 2
+            Self.write(left % 100, to: digits, at: place)
+            left /= 100
+        }
+        if left >= 10 {
+            Self.write(left, to: digits, at: place - 2)
+        } else {
+            digits[place - 1] = UInt8(truncatingIfNeeded: 0x30 + left)
+        }
+    }
+
+    /// Two digits.
+    @inline(__always)
+    private static func write(_ two: UInt32, to digits: UnsafeMutableBufferPointer<UInt8>, at place: Int) {
+        digits[place] = UInt8(truncatingIfNeeded: 0x30 + two / 10)
+        digits[place + 1] = UInt8(truncatingIfNeeded: 0x30 + two % 10)
+    }
+
+    /// The number of digits of a number. Times have 19.
+    static func length(of number: UInt64) -> Int {
+        if number >= 1_000_000_000_000_000_000 { return number >= 10_000_000_000_000_000_000 ? 20 : 19 }
+        var (length, limit) = (1, UInt64(10))
+        while number >= limit {
+            length += 1
+            limit *= 10
+        }
+        return length
     }
 }

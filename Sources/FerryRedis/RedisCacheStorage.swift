@@ -16,8 +16,9 @@ import Synchronization
 /// `busy` (Redis is loading), `damaged` (an invalid reply) and `other`.
 ///
 /// The names of the keys are digests; the values hold what a directory would hold: header fields and bodies, without
-/// the credentials of requests. Redis needs no more than `GET`, `PSETEX`, `UNLINK`, `SCAN`, `PUBLISH` and `SUBSCRIBE`;
-/// `AUTH` for a login, `SELECT` for another database than 0, and `SET` and `EVAL` for a ``RedisConfiguration/lease``.
+/// the credentials of requests. Redis needs no more than `GETRANGE`, `PSETEX`, `UNLINK`, `SCAN`, `PUBLISH` and
+/// `SUBSCRIBE`; `AUTH` for a login, `SELECT` for another database than 0, and `SET`, `GET` and `EVAL` for a
+/// ``RedisConfiguration/lease``.
 /// Redis's `maxmemory-policy` decides which entries are evicted when its memory is full.
 public final class RedisCacheStorage: CacheStorage {
     private let loop: RedisLoop
@@ -95,7 +96,10 @@ public final class RedisCacheStorage: CacheStorage {
         let most = configuration.mostEntryBytes
         loop.submit(
             RedisCommand(
-                arguments: ["GET".bytes, name.bytes], line: .look, patience: configuration.timeout.nanoseconds,
+                // A byte more than this process reads. A whole larger value, of a process with another limit, would end
+                // the connection.
+                arguments: ["GETRANGE".bytes, name.bytes, "0".bytes, "\(most)".bytes], line: .look,
+                patience: configuration.timeout.nanoseconds,
                 finish: { [counter, loop] outcome in
                     guard case .reply(let reply) = outcome else {
                         if case .failed(let kind) = outcome { counter.count(kind) }
@@ -103,6 +107,8 @@ public final class RedisCacheStorage: CacheStorage {
                     }
                     switch reply.kind {
                     case .null: answer(.missing(.notFound))
+                    // The reply if there is no such key.
+                    case .bytes where reply.bytes.isEmpty: answer(.missing(.notFound))
                     case .bytes:
                         if let record = RedisValue.record(reply.bytes, most: most),
                             let entry = CacheEntry(record: record, for: key)
@@ -110,6 +116,8 @@ public final class RedisCacheStorage: CacheStorage {
                             // It may have been removed during the lookup.
                             return answer(loop.owed.number(name) != 0 ? .missing(.notFound) : .found(entry))
                         }
+                        // Others may have a larger limit: for them it is an entry.
+                        if RedisValue.isTooLarge(reply.bytes, most: most) { return answer(.missing(.notFound)) }
                         counter.count { $0.corrupt += 1 }
                         loop.unlink(name) { _ in }
                         answer(.missing(.corrupt))
@@ -172,7 +180,7 @@ public final class RedisCacheStorage: CacheStorage {
     /// Removes an entry, and notifies the other processes. If Redis cannot be reached, this storage no longer finds the
     /// entry, and removes it when Redis is available again.
     public func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
-        let name = name(key)
+        let (name, keyName) = (name(key), key.name)
         // Before Redis knows, nobody may find it.
         let owed = loop.owed.add(name)
         loop.unlink(name) { [loop, counter] outcome in
@@ -182,7 +190,7 @@ public final class RedisCacheStorage: CacheStorage {
                 done?(false)
                 return
             }
-            loop.publishRemoval { outcome in
+            loop.publishRemoval(of: keyName) { outcome in
                 if let kind = outcome.fault { counter.count(kind) }
                 if case .reply = outcome { loop.owed.pay(name, owed) } else { loop.leave(name, owed) }
                 done?(outcome.isCount)
@@ -209,12 +217,12 @@ public final class RedisCacheStorage: CacheStorage {
         scan.start()
     }
 
-    /// Calls `forget` if other processes have removed entries since the last call, or may have done so while there was
-    /// no connection.
-    public func hearRemovals(_ forget: () -> Void) { loop.removals.hear(forget) }
+    /// Calls `forget` with the name of each entry that another process has removed since the last call, and with `nil`
+    /// if others have removed all, or may have removed some while there was no connection.
+    public func hearRemovals(_ forget: (_ name: String?) -> Void) { loop.removals.hear(forget) }
 
-    /// The number of messages of other processes about removals, and of new subscriptions, before which messages may
-    /// have been missed.
+    /// The number of messages of other processes about removals of all entries, and of new subscriptions, before which
+    /// messages may have been missed.
     public var removalsHeard: UInt64 { loop.removals.messages }
 
     /// Counts the entries with the prefix, for at most a second. Their size in bytes is unknown: 0.
@@ -265,10 +273,12 @@ extension RedisLoop {
     }
 
     /// Notifies the other processes of a removal.
-    func publishRemoval(_ finish: @escaping @Sendable (RedisCommand.Outcome) -> Void) {
+    /// Tells the other processes that the entry with the key of this name, or any entry, was removed.
+    func publishRemoval(of key: String? = nil, _ finish: @escaping @Sendable (RedisCommand.Outcome) -> Void) {
+        let message = key.map { removals.sender + " " + $0 } ?? removals.sender
         submit(
             RedisCommand(
-                arguments: ["PUBLISH".bytes, configuration.channel.bytes, removals.sender.bytes], line: .change,
+                arguments: ["PUBLISH".bytes, configuration.channel.bytes, message.bytes], line: .change,
                 patience: configuration.writeTimeout.nanoseconds, finish: finish))
     }
 }

@@ -53,6 +53,10 @@ public struct RedisConfiguration: Sendable {
     public var minCompressedBytes: Int? = 8 << 10
 
     /// The maximum size of an entry in bytes; larger ones are neither written nor read. The default is 5 MiB.
+    ///
+    /// All processes with the same ``prefix`` should have the same limit. One with a smaller limit does not find larger
+    /// entries, and leaves them for the others; but when it has fetched a response that is too large for it, it removes
+    /// the older entry of the others, because that must not be found in place of the newer response.
     public var maxEntryBytes = 5 << 20
 
     /// Redis has no larger values.

@@ -196,31 +196,52 @@ final class RedisLoop: Sendable {
     }
 }
 
-/// Counts removals by other processes, as far as they were announced.
+/// The removals by other processes, as far as they were announced.
 final class RemovalsOfOthers: Sendable {
+    private struct State {
+        /// The names of the keys since `hear` was called last.
+        var names: [String] = []
+        /// Whether any entry may have been removed since then.
+        var isAny = false
+    }
+
     /// Identifies the messages of this storage.
     let sender = String(UInt64.random(in: 0...(.max)), radix: 16) + String(UInt64.random(in: 0...(.max)), radix: 16)
     /// Removals, and times when some may have been missed.
     private let count = Atomic<UInt64>(0)
     private let seen = Atomic<UInt64>(0)
     private let messageCount = Atomic<UInt64>(0)
+    private let state = Mutex(State())
 
-    /// Counts a message, or that some may have been missed before a subscription. The first one is not counted, so that
-    /// the response to the first request of a process is stored, although a removal may have been missed in the
-    /// milliseconds before.
-    func add(isMessage: Bool) {
+    /// The maximum number of names that are kept.
+    private static let most = 4096
+
+    /// Adds a message about the key of this name, or about any entry, or that some may have been missed before a
+    /// subscription. The first subscription does not count as a message, so that the response to the first request of a
+    /// process is stored, although a removal may have been missed in the milliseconds before.
+    func add(_ name: String?, isMessage: Bool) {
         let isFirst = count.load(ordering: .relaxed) == 0
-        if isMessage || !isFirst { messageCount.wrappingAdd(1, ordering: .relaxed) }
+        state.withLock { state in
+            if let name, state.names.count < Self.most { return state.names.append(name) }
+            (state.isAny, state.names) = (true, [])
+            if isMessage || !isFirst { messageCount.wrappingAdd(1, ordering: .relaxed) }
+        }
         count.wrappingAdd(1, ordering: .releasing)
     }
 
     var messages: UInt64 { messageCount.load(ordering: .relaxed) }
 
-    /// Calls `forget` if there were removals since the last call.
-    func hear(_ forget: () -> Void) {
+    /// Calls `forget` with the names of the keys whose entries were removed since the last call, and with `nil` if any
+    /// entry may have been removed.
+    func hear(_ forget: (_ name: String?) -> Void) {
         let now = count.load(ordering: .acquiring)
         if now == seen.load(ordering: .relaxed) { return }
-        forget()
-        seen.store(now, ordering: .relaxed)
+        // Others that hear at the same moment wait until the entries are forgotten.
+        state.withLock { state in
+            if state.isAny { forget(nil) }
+            for name in state.names { forget(name) }
+            state = State()
+            seen.store(now, ordering: .relaxed)
+        }
     }
 }

@@ -52,8 +52,9 @@ struct RedisSubscription {
                 guard reply.kind == .array, reply.elements.count == 3 else { throw RedisFault(.damaged) }
                 // Removals from before the subscription were not received.
                 let isMessage = reply.elements[0].text == "message"
-                if isMessage, reply.elements[2].text == loop.removals.sender { return }
-                loop.removals.add(isMessage: isMessage)
+                let words = isMessage ? reply.elements[2].text.split(separator: " ", maxSplits: 1) : []
+                if let sender = words.first, sender == loop.removals.sender { return }
+                loop.removals.add(words.count > 1 ? String(words[1]) : nil, isMessage: isMessage)
             }
             self.logins = logins
         } catch {

@@ -51,14 +51,9 @@ enum RedisValue {
     /// more than `most` bytes, whatever length the value declares.
     static func record(_ value: [UInt8], most: Int) -> [UInt8]? {
         guard value.starts(with: mark) else { return value.count <= most ? value : nil }
-        guard value.count > frameStart else { return nil }
+        guard let count = declaredCount(value), count <= most else { return nil }
         return value.withUnsafeBytes { bytes in
-            let said = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: mark.count, as: UInt64.self))
             let frame = UnsafeRawBufferPointer(rebasing: bytes[frameStart...])
-            guard let count = Int(exactly: said), count > 0, count <= most,
-                ZSTD_getFrameContentSize(frame.baseAddress, frame.count) == said,
-                ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count
-            else { return nil }
             var isWhole = false
             let record = [UInt8](unsafeUninitializedCapacity: count) { buffer, used in
                 let made = ZSTD_decompress(buffer.baseAddress, count, frame.baseAddress, frame.count)
@@ -66,6 +61,28 @@ enum RedisValue {
                 used = isWhole ? count : 0
             }
             return isWhole ? record : nil
+        }
+    }
+
+    /// Whether a value, or its beginning, seems to be undamaged and has more than `most` bytes, compressed or not.
+    static func isTooLarge(_ value: [UInt8], most: Int) -> Bool {
+        if value.count > most { return true }
+        guard value.starts(with: mark), let count = declaredCount(value) else { return false }
+        return count > most
+    }
+
+    /// The size of the record that a compressed value declares; `nil` if the frame does not agree, or is truncated or
+    /// followed by other bytes.
+    private static func declaredCount(_ value: [UInt8]) -> Int? {
+        guard value.count > frameStart else { return nil }
+        return value.withUnsafeBytes { bytes -> Int? in
+            let said = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: mark.count, as: UInt64.self))
+            let frame = UnsafeRawBufferPointer(rebasing: bytes[frameStart...])
+            guard let count = Int(exactly: said), count > 0,
+                ZSTD_getFrameContentSize(frame.baseAddress, frame.count) == said,
+                ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count) == frame.count
+            else { return nil }
+            return count
         }
     }
 }

@@ -171,7 +171,7 @@ extension StubTransport {
             number = 0
             url = request.url
             method = HTTPMethod(request.method)
-            headers = Headers(request.headers)
+            headers = Headers(request.allHeaders)
             isIdempotent = request.isIdempotent
             credential = request.credentials.map { Credential(user: $0.user, password: $0.password) }
             timeouts = Timeouts(

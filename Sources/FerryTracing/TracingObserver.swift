@@ -30,7 +30,8 @@ public final class TracingObserver: RequestObserver, RunTracer {
 
     package func begin(_ name: () -> String, below parent: TraceContext?) -> RunSpan {
         let spans = RunSpans(tracer.startSpan(name(), context: context(below: parent), ofKind: .internal), tracer)
-        return RunSpan(TraceContext(), below: 0, isRecorded: true, numbering: spans)
+        // Servers receive what the tracer injects: Ferry's own context is only a place for the attempts.
+        return RunSpan(TraceContext.begin(sampling: 1), below: 0, isRecorded: true, numbering: spans)
     }
 
     package func end(_ span: RunSpan, of run: RunInfo, _ outcome: RunOutcome, _ totals: RunTotals) {
@@ -115,11 +116,12 @@ private final class RunSpans: SpanNumbering {
         let failure =
             attempt.failureLabel ?? (attempt.end == 0 ? runError ?? "unknown" : nil)
             ?? (attempt.status >= 400 ? String(attempt.status) : nil)
+        let server = attempt.server
         span.updateAttributes { attributes in
             attributes["http.request.method"] = attempt.method
             attributes["url.full"] = attempt.shownURL
-            attributes["server.address"] = attempt.server.host
-            attributes["server.port"] = attempt.server.port
+            attributes["server.address"] = server.host
+            attributes["server.port"] = server.port
             if number > 0 { attributes["http.request.resend_count"] = number }
             if attempt.status != 0 { attributes["http.response.status_code"] = attempt.status }
             if !attempt.peer.isEmpty {

@@ -27,7 +27,7 @@ extension TransferRequest {
         var method = method
         return url.withUTF8 { url in
             method.withUTF8 { method in
-                headers.bytes.withUnsafeBytes { headers in
+                headers.withBytes(adding: trace) { headers in
                     self.body.withBytes { kind, bytes, length in
                         core.body_kind = kind
                         core.body = bytes

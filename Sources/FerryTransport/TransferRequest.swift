@@ -63,6 +63,8 @@ package struct TransferRequest: Sendable {
     package var url: String
     package var method = "GET"
     package var headers = HeaderBlock()
+    /// Its `traceparent` field, besides the headers.
+    package var trace: TraceField?
     package var body = Body.none
     package var responseBody = ResponseBody.collect
     package var ring = PriorityRing.normal
@@ -217,29 +219,14 @@ package struct HeaderBlock: Sendable, Equatable {
     /// Appends all fields of another block.
     package mutating func append(_ other: HeaderBlock) { bytes.append(contentsOf: other.bytes) }
 
-    /// Appends a field whose value has this many bytes, which the closure writes.
-    package mutating func append(
-        _ name: StaticString, count: Int, _ write: (UnsafeMutableBufferPointer<UInt8>) -> Void
-    ) {
-        let length = name.utf8CodeUnitCount
-        withUnsafeTemporaryAllocation(byteCount: 8 + length + count, alignment: 4) { field in
-            field.storeBytes(of: UInt32(clamping: length), as: UInt32.self)
-            field.storeBytes(of: UInt32(clamping: count), toByteOffset: 4, as: UInt32.self)
-            UnsafeMutableRawBufferPointer(rebasing: field[8...]).copyMemory(
-                from: UnsafeRawBufferPointer(start: name.utf8Start, count: length))
-            write(UnsafeMutableRawBufferPointer(rebasing: field[(8 + length)...]).assumingMemoryBound(to: UInt8.self))
-            append(UnsafeRawBufferPointer(field))
+    /// Calls `body` with the block and one more field, without a copy on the heap.
+    func withBytes<R>(adding trace: TraceField?, _ body: (UnsafeRawBufferPointer) -> R) -> R {
+        guard let trace else { return bytes.withUnsafeBytes(body) }
+        return withUnsafeTemporaryAllocation(byteCount: bytes.count + trace.blockCount, alignment: 4) { all in
+            bytes.withUnsafeBytes { all.copyMemory(from: $0) }
+            trace.writeBlock(to: UnsafeMutableRawBufferPointer(rebasing: all[bytes.count...]))
+            return body(UnsafeRawBufferPointer(all))
         }
-    }
-
-    /// A snapshot of the request usually has the same array, so that it must be copied anyway: once, with the field.
-    /// `[UInt8](unsafeUninitializedCapacity:)` would look up the type of its storage in the runtime's tables.
-    private mutating func append(_ field: UnsafeRawBufferPointer) {
-        var longer: [UInt8] = []
-        longer.reserveCapacity(bytes.count + field.count)
-        longer.append(contentsOf: bytes)
-        longer.append(contentsOf: field)
-        bytes = longer
     }
 
     private mutating func begin(_ name: UnsafeBufferPointer<UInt8>, _ count: Int) {
@@ -253,5 +240,85 @@ package struct HeaderBlock: Sendable, Equatable {
 
     private mutating func appendLength(_ length: Int) {
         withUnsafeBytes(of: UInt32(clamping: length)) { bytes.append(contentsOf: $0) }
+    }
+}
+
+extension TransferRequest {
+    /// All fields that are sent, with that of the trace.
+    package var allHeaders: HeaderBlock {
+        guard let trace else { return headers }
+        var all = headers
+        all.append("traceparent", trace.text)
+        return all
+    }
+}
+
+/// A `traceparent` field of version 00 (W3C Trace Context, 3.2). Each attempt of a run has another, so it is written
+/// where it is needed.
+package struct TraceField: Sendable, Equatable {
+    /// The halves of the trace's id.
+    package var high, low: UInt64
+    package var span: UInt64
+    package var isSampled: Bool
+
+    package init(high: UInt64, low: UInt64, span: UInt64, isSampled: Bool) {
+        (self.high, self.low, self.span, self.isSampled) = (high, low, span, isSampled)
+    }
+
+    /// The length of the value.
+    package static let count = 55
+
+    private static let name: StaticString = "traceparent"
+
+    var text: String {
+        String(unsafeUninitializedCapacity: Self.count) { text in
+            write(to: UnsafeMutableRawBufferPointer(text))
+            return Self.count
+        }
+    }
+
+    /// The length of the field in a ``HeaderBlock``.
+    fileprivate var blockCount: Int { 8 + Self.name.utf8CodeUnitCount + Self.count }
+
+    fileprivate func writeBlock(to block: UnsafeMutableRawBufferPointer) {
+        let length = Self.name.utf8CodeUnitCount
+        // The fields before it have any length.
+        block.storeBytes(of: UInt32(clamping: length), as: UInt32.self)
+        block.storeBytes(of: UInt32(clamping: Self.count), toByteOffset: 4, as: UInt32.self)
+        UnsafeMutableRawBufferPointer(rebasing: block[8...]).copyMemory(
+            from: UnsafeRawBufferPointer(start: Self.name.utf8Start, count: length))
+        write(to: UnsafeMutableRawBufferPointer(rebasing: block[(8 + length)...]))
+    }
+
+    /// Writes the value.
+    package func write(to text: UnsafeMutableRawBufferPointer) {
+        text[0] = 0x30
+        text[1] = 0x30
+        text[2] = 0x2D
+        Self.write(high, to: text, at: 3)
+        Self.write(low, to: text, at: 19)
+        text[35] = 0x2D
+        Self.write(span, to: text, at: 36)
+        text[52] = 0x2D
+        text[53] = 0x30
+        text[54] = isSampled ? 0x31 : 0x30
+    }
+
+    /// Writes the 16 hexadecimal digits of a number.
+    package static func write(_ number: UInt64, to text: UnsafeMutableRawBufferPointer, at start: Int) {
+        text.storeBytes(of: digits(of: UInt32(number >> 32)), toByteOffset: start, as: UInt64.self)
+        text.storeBytes(of: digits(of: UInt32(truncatingIfNeeded: number)), toByteOffset: start + 8, as: UInt64.self)
+    }
+
+    /// Eight digits in memory order, all at once, because every traced request needs 32 of them.
+    private static func digits(of number: UInt32) -> UInt64 {
+        // One byte for each four bits.
+        var values = UInt64(number)
+        values = (values << 16 | values) & 0x0000_FFFF_0000_FFFF
+        values = (values << 8 | values) & 0x00FF_00FF_00FF_00FF
+        values = (values << 4 | values) & 0x0F0F_0F0F_0F0F_0F0F
+        // 1 where the digit is a letter.
+        let letters = (values + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+        return (values + 0x3030_3030_3030_3030 + letters * 0x27).bigEndian
     }
 }

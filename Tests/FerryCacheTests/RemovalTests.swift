@@ -1,4 +1,5 @@
 import FerryCacheProbe
+import Foundation
 import Testing
 
 @testable import FerryCache
@@ -18,7 +19,7 @@ import Testing
 
     private func hears(_ store: SQLiteCacheStore) -> Bool {
         var hears = false
-        store.hearRemovals { hears = true }
+        store.hearRemovals { _ in hears = true }
         return hears
     }
 
@@ -66,5 +67,43 @@ import Testing
             #expect(stores.map(hears) == [false, false])
         }
         for store in stores { await store.close() }
+    }
+
+    private func names(_ store: SQLiteCacheStore) -> [String?] {
+        var names: [String?] = []
+        store.hearRemovals { names.append($0) }
+        return names
+    }
+
+    @Test func theNamesOfTheKeysAreHeard() async throws {
+        let (first, second) = (await store(), await store())
+        for number in 1...3 { await first.remove(Sample.key(number)) }
+        #expect(names(second) == (1...3).map { Sample.key($0).name })
+        #expect(names(second).isEmpty && second.removalsHeard == 0)
+        await first.remove(Sample.key(4))
+        await first.removeAll()
+        #expect(names(second) == [nil] && second.removalsHeard == 1)
+        await second.remove(Sample.key(5))
+        #expect(names(first) == [Sample.key(5).name])
+        await first.close()
+        await second.close()
+    }
+
+    /// More than the file has room for, and a slot that another version of the program has not written.
+    @Test func anyEntryMayBeMeantIfTheNamesAreNotKnown() async throws {
+        let (first, second) = (await store(), await store())
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<4200 { group.addTask { await first.remove(Sample.key(number)) } }
+        }
+        #expect(names(second) == [nil])
+        // What an earlier version does: it only counts.
+        let file = try FileHandle(forUpdating: URL(filePath: folder.store + "/lock"))
+        let old = try #require(try file.read(upToCount: 8)).withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+        try file.seek(toOffset: 0)
+        try file.write(contentsOf: withUnsafeBytes(of: old + 1) { Data($0) })
+        try file.close()
+        #expect(names(second) == [nil])
+        await first.close()
+        await second.close()
     }
 }

@@ -78,13 +78,30 @@ import Testing
         }
     }
 
-    @Test func whoeverWantsNoMoreHasWhatTheyWanted() async throws {
+    @Test(arguments: [["--repeat", "3"], ["-o", "/dev/stdout"], ["-o", "/dev/stdout", "--repeat", "3"]])
+    func whoeverWantsNoMoreHasWhatTheyWanted(options: [String]) async throws {
         try await withLoopbackServer { server in
-            let script = #"{ ("$0" fetch "$1"; echo "code $?" >&2) | head -c 3 >/dev/null; } 2>&1"#
+            let script = #"{ ("$0" fetch "$@"; echo "code $?" >&2) | head -c 3 >/dev/null; } 2>&1"#
             let shell = ["/bin/sh", "-c", script, try FerryProgram.path, server.baseURL + "/bytes/30000000"]
-            #expect(try ChildProcess(shell).finish().output == "code 0\n")
+            #expect(try ChildProcess(shell + options).finish().output == "code 0\n")
+            #expect(server.requestCount == 1)
         }
     }
+
+    @Test func plansThatNobodySeesAreNotRun() async throws {
+        let plan = try TemporaryFile(Array(#"{"requests": {"a": "/hello"}, "run": "a"}"#.utf8))
+        let file = try TemporaryFile([])
+        for option in ["--json", "--html=" + file.path, "--har=" + file.path] {
+            try await withLoopbackServer { server in
+                let line = ["run", "--base", server.baseURL, option, plan.path, plan.path, plan.path]
+                let end = try run(">/dev/full", line)
+                #expect(end.code == 3 && end.output == Self.fullDisk, "\(end)")
+                // The file has all of them.
+                #expect(server.requestCount == (option == "--json" ? 1 : 3), "\(option)")
+            }
+        }
+    }
+
     /// An open FIFO that nobody reads.
     private func withFIFO(_ body: (String, Int32) async throws -> Void) async throws {
         let path = NSTemporaryDirectory() + "ferry-fifo-\(UUID().uuidString)"

@@ -63,6 +63,19 @@ import Testing
         #expect(try names().isEmpty)
     }
 
+    /// So shells start a command in the background, which ctrl-C is not meant for.
+    @Test func aSignalThatTheParentIgnoresStaysIgnored() async throws {
+        let shell = ["/bin/sh", "-c", #"trap '' INT; exec "$0" serve 2>&1"#, try FerryProgram.path]
+        let process = try ChildProcess(shell)
+        #expect(process.readLine()?.hasPrefix("http://127.0.0.1:") == true)
+        process.signal(SIGINT)
+        // Time in which it would end.
+        try await Task.sleep(for: .milliseconds(300))
+        process.signal(SIGTERM)
+        let end = process.finish()
+        #expect(end.code == 143 && end.output == "0 requests on 0 connections\n", "\(end)")
+    }
+
     @Test(arguments: [
         ("{", ":1: not JSON: "),
         ("[]", ":1: a script: expected an object, found "),

@@ -260,6 +260,30 @@ struct OTLPExportTests {
         await exporter.shutdown()
     }
 
+    /// It can no longer be an export of its own.
+    @Test func aFlushDuringAShutdownWaitsForTheLastExports() async throws {
+        let server = try LoopbackServer()
+        server.script(
+            path: "/v1/traces", uses: 1,
+            [.expectBody, .wait("on"), .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .serve])
+        let exporter = exporter(server)
+        try await run(exporter)
+        let ending = Task { await exporter.shutdown() }
+        try await server.waitForRequests(1)
+        let isOver = Mutex(false)
+        let flush = await waiting {
+            await exporter.flush()
+            isOver.withLock { $0 = true }
+        }
+        let wasOver = isOver.withLock { $0 }
+        #expect(!wasOver)
+        server.signal("on")
+        await flush.value
+        #expect(exporter.statistics.figures == statistics(exported: 2))
+        await ending.value
+        await exporter.flush()
+    }
+
     /// The collector takes the request, and says nothing.
     @Test func aCollectorThatNeverAnswersHoldsNobodyBeyondTheDeadline() async throws {
         let server = try LoopbackServer()

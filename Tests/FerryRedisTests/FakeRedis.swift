@@ -145,7 +145,8 @@ final class FakeRedis: Sendable {
     private func honest(_ command: [[UInt8]], _ words: [String], _ socket: Int32) -> [UInt8] {
         state.withLock { state in
             switch words[0] {
-            case "GET": state.values[words[1]].map(Self.bulk) ?? Array("$-1\r\n".utf8)
+            // Of a missing key it is the empty text.
+            case "GETRANGE": Self.bulk(Array((state.values[words[1]] ?? []).prefix((Int(words[3]) ?? -1) + 1)))
             case "SET":
                 {
                     if words.contains("NX"), state.values[words[1]] != nil { return Array("$-1\r\n".utf8) }

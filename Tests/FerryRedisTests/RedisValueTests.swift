@@ -75,7 +75,9 @@ import Testing
             #expect(RedisValue.record(Self.value(length, frame), most: .max) == nil, "\(length)")
         }
         #expect(RedisValue.record(Self.value(count, frame), most: Self.text.count) == Self.text)
+        #expect(!RedisValue.isTooLarge(Self.value(count, frame), most: Self.text.count))
         #expect(RedisValue.record(Self.value(count, frame), most: Self.text.count - 1) == nil)
+        #expect(RedisValue.isTooLarge(Self.value(count, frame), most: Self.text.count - 1))
         #expect(RedisValue.record(Self.value(count, [1, 2, 3]), most: .max) == nil)
     }
 
@@ -83,9 +85,9 @@ import Testing
     @Test func aBombIsNone() {
         let bomb = RedisValue.of(Array(repeating: 0, count: 64 << 20), from: 0)
         #expect(Self.hasMark(bomb) && bomb.count < 16 << 10)
-        #expect(RedisValue.record(bomb, most: 5 << 20) == nil)
+        #expect(RedisValue.record(bomb, most: 5 << 20) == nil && RedisValue.isTooLarge(bomb, most: 5 << 20))
         let lying = Self.value(1000, Self.frame(bomb))
-        #expect(RedisValue.record(lying, most: 5 << 20) == nil)
+        #expect(RedisValue.record(lying, most: 5 << 20) == nil && !RedisValue.isTooLarge(lying, most: 5 << 20))
         // A frame that does not say how much it makes: two blocks of the same byte, each of 128 KiB.
         let unknown: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD, 0x00, 0x58, 0x02, 0x00, 0x10, 0x61, 0x03, 0x00, 0x10, 0x61]
         #expect(RedisValue.record(Self.value(262_144, unknown), most: 5 << 20) == nil)
@@ -117,7 +119,7 @@ import Testing
         let whole = try #require(server[name])
         let other = RedisValue.of(entry(7, count: 100_000).record(for: key(2)), from: 0)
         let changed = RedisValue.of(Array(repeating: 7, count: 100_000), from: 0)
-        let bomb = RedisValue.of(Array(repeating: 0, count: 8 << 20), from: 0)
+        let bomb = Self.value(1000, Self.frame(RedisValue.of(Array(repeating: 0, count: 8 << 20), from: 0)))
         let damaged = [Array(whole.dropLast()), whole + [0], changed, other, bomb, Array(whole.prefix(20))]
         for (index, value) in damaged.enumerated() {
             server[name] = value
@@ -128,6 +130,39 @@ import Testing
         server[name] = whole
         #expect(await storage.byte(key(1)) == 7)
         await storage.close()
+        server.stop()
+    }
+
+    /// Processes may have different limits: what is too large for one is an entry of another.
+    @Test(arguments: [false, true]) func anEntryBeyondTheLimitIsNotFoundAndStays(isCompressed: Bool) async {
+        let other = RedisCacheStorage(patient(server.path) { $0.minCompressedBytes = isCompressed ? 8192 : nil })
+        let storage = RedisCacheStorage(patient(server.path) { $0.maxEntryBytes = 50_000 })
+        // As a whole it would be larger than any reply to this process may be.
+        #expect(await other.write(entry(7, count: 3_000_000), under: key(1)))
+        #expect(server[name].map { Self.hasMark($0) } == isCompressed)
+        #expect(await storage.write(entry(8), under: key(2)))
+        async let small = storage.byte(key(2))
+        #expect(await storage.absence(key(1)) == .notFound)
+        #expect(await small == 8)
+        #expect(storage.counts.corrupt == 0 && storage.counts.faults.isEmpty)
+        await storage.close()
+        #expect(server.count("UNLINK") == 0)
+        #expect(await other.byte(key(1)) == 7)
+        await other.close()
+        server.stop()
+    }
+
+    @Test func theLimitIncludesTheWholeRecord() async {
+        let size = entry(7, count: 1000).count
+        for (limit, byte) in [(size, 7), (size - 1, nil)] as [(Int, UInt8?)] {
+            let other = RedisCacheStorage(patient(server.path))
+            let storage = RedisCacheStorage(patient(server.path) { $0.maxEntryBytes = limit })
+            #expect(await other.write(entry(7, count: 1000), under: key(1)))
+            #expect(await storage.byte(key(1)) == byte)
+            await storage.close()
+            await other.close()
+        }
+        #expect(server.count("UNLINK") == 0)
         server.stop()
     }
 }

@@ -67,7 +67,7 @@ extension CacheStorage {
     func hears() async -> Bool {
         for _ in 0..<20_000 {
             var hears = false
-            hearRemovals { hears = true }
+            hearRemovals { _ in hears = true }
             if hears { return true }
             await Task.yield()
             try? await Task.sleep(for: .milliseconds(1))

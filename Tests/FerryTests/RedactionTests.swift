@@ -13,9 +13,25 @@ import Testing
         ("http://h/@user/x", "http://h/@user/x"),
         ("http://h/x?", "http://h/x?"),
         ("http://h/x?a=1&&b", "http://h/x?a=***&&***"),
+        ("http://h/é/x", "http://h/é/x"),
         ("http://h/a;jsessionid=canary;v=1/b;c", "http://h/a;jsessionid=***;v=1/b;c"),
     ])
     func urlsLoseTheirSecrets(_ url: String, _ redacted: String) { #expect(Redaction.url(url) == redacted) }
+
+    /// Most URLs are shown without being taken apart; an empty query has each taken apart.
+    @Test func aURLIsShownAsIfItHadBeenTakenApart() {
+        let url = Array("https://host.test:80/a/b".utf8)
+        var wrong: [String] = []
+        for byte in UInt8(0)..<0x80 where byte != UInt8(ascii: "?") && byte != UInt8(ascii: "#") {
+            for place in 0...url.count {
+                var bytes = url
+                bytes.insert(byte, at: place)
+                let text = String(decoding: bytes, as: UTF8.self)
+                if Redaction.url(text) + "?" != Redaction.url(text + "?") { wrong.append(text) }
+            }
+        }
+        #expect(wrong.isEmpty, "\(wrong)")
+    }
 
     @Test(arguments: [
         "http://kim:can/ary@h/x", "kim:canary@h/x", "http://kim:canary@h\r\nX: y/", "http://a@b@canary@h x/?t=canary",

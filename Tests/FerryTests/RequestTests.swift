@@ -145,6 +145,21 @@ import Testing
         #expect(replaced.headers.values(of: "Authorization") == ["Bearer t"])
     }
 
+    /// Basic would send it as the user `a` (RFC 7617, 2).
+    @Test func aColonInTheUserNameOfBasicIsRefused() async throws {
+        let basic = Authorization.basic("a:b", "canary")
+        for request in [Full(authorization: basic), Full(path: "http://a%3Ab:canary@h/y")] {
+            let error = await refusal(request)
+            #expect(error?.code == .invalidRequest && error?.phase == .preparing)
+            #expect(error?.message.contains("colon") == true && error?.message.contains("canary") == false)
+        }
+        let own = try await seen(Full(headers: ["Authorization": "mine"], authorization: basic))
+        #expect(own.headers.values(of: "Authorization") == ["mine"])
+        let password = try await seen(Full(authorization: .basic("a", "b:c")))
+        #expect(password.headers["Authorization"] == "Basic YTpiOmM=")
+        #expect(basic != .basic("a", "b:canary") && "\(basic)" == "Basic ***")
+    }
+
     @Test(arguments: ["a\r\nEvil: 1", "a\n", "a\0b"])
     func injectedHeadersAreRefused(_ value: String) async {
         #expect(await refusal(Full(headers: ["X": value]))?.code == .invalidRequest(.headerValue))

@@ -138,7 +138,7 @@ import Testing
         /// Whether the first of its hooks blocks, and not the last.
         var processes = false
         var coalesces: Bool { true }
-        var path: String { "/x" }
+        var path = "/x"
         func completionPreprocessor(_ reply: Reply<Response>) { if processes { block() } }
         func willDeliver(_ result: Result<Reply<Response>, RequestError>) { if !processes { block() } }
 
@@ -232,5 +232,60 @@ import Testing
         let agent = kept.withLock { $0 }!
         #expect(await code { () throws(RequestError) in try await agent.send(Get()) } == .shutdown)
         await #expect(throws: Oops.self) { try await withNetworkAgent { _ throws(Oops) -> Int in throw Oops() } }
+    }
+
+    /// A run that adapters take part in goes through the queue that another run's hook blocks.
+    @Test(.timeLimit(.minutes(1))) func aRunBehindABlockedQueueDoesNotHoldItUpForEver() async {
+        var configuration = NetworkConfiguration.test
+        configuration.adapters = [Adapt { _, _ in }]
+        let agent = NetworkAgent(configuration: configuration, stub: StubTransport(always: .response()))
+        let (entered, gate) = (Gate(), DispatchSemaphore(value: 0))
+        agent.start(Halting(entered: entered, gate: gate)) { _ in }
+        await entered.pass()
+        let outcome = Outcome<Response>()
+        agent.start(Get(), completion: outcome.take)
+        await agent.shutdown(grace: .milliseconds(10))
+        #expect(outcome.count == 0)
+        gate.signal()
+        #expect(await outcome.code == .shutdown)
+    }
+
+    /// The second member of a started batch has its response, and waits for the queue.
+    @Test(.timeLimit(.minutes(1))) func aMemberBehindABlockedQueueDoesNotHoldItUpForEver() async {
+        let stub = StubTransport { $0.url.hasSuffix("/held") ? .hold : .response() }
+        let agent = NetworkAgent(configuration: .test, stub: stub)
+        var hooked = Hooked()
+        hooked.processes = true
+        let outcome = KeptResult<Void>()
+        var held = Hooked()
+        held.path = "/held"
+        agent.start(BatchRequest([hooked, held])) { outcome.take($0.map { _ in () }) }
+        await hooked.entered.pass()
+        await stub.waitForHeld(1)
+        await agent.shutdown(grace: .milliseconds(10))
+        hooked.gate.signal()
+        held.gate.signal()
+        _ = await outcome.result
+    }
+
+    /// The closure for the stored response, and what creates its value.
+    @Test(.timeLimit(.minutes(1))) func aClosureForTheStoredResponseDoesNotHoldItUpForEver() async throws {
+        let bench = CacheBench()
+        let agent = bench.agent(StubTransport(always: .response()))
+        _ = try await agent.send(Kept())
+        let (entered, gate) = (Gate(), DispatchSemaphore(value: 0))
+        let awaited = Task {
+            try await agent.send(
+                Kept(),
+                cached: { _ in
+                    entered.open()
+                    gate.wait()
+                })
+        }
+        await entered.pass()
+        await agent.shutdown(grace: .milliseconds(10))
+        gate.signal()
+        let code = await fault { try await awaited.value }
+        #expect(code == .shutdown)
     }
 }

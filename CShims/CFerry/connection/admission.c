@@ -39,24 +39,17 @@ static bool has_room(const ferry_loop *loop, const ferry__host *host) {
   return host->running < loop->options.max_per_host;
 }
 
-/* Keeps the host in the list of its queue exactly while it has room and a
- * parked transfer there. */
-static void update_open(ferry_loop *loop, ferry__host *host, int ring) {
-  ferry__admission *a = loop->admission;
-  bool open = host->parked[ring].head && has_room(loop, host);
-  if (open == host->is_open[ring])
-    return;
-  host->is_open[ring] = open;
-  if (open) {
-    host->open_next[ring] = NULL;
-    host->open_prev[ring] = a->open_last[ring];
-    if (a->open_last[ring])
-      a->open_last[ring]->open_next[ring] = host;
-    else
-      a->open[ring] = host;
-    a->open_last[ring] = host;
-    return;
-  }
+static void open_last(ferry__admission *a, ferry__host *host, int ring) {
+  host->open_next[ring] = NULL;
+  host->open_prev[ring] = a->open_last[ring];
+  if (a->open_last[ring])
+    a->open_last[ring]->open_next[ring] = host;
+  else
+    a->open[ring] = host;
+  a->open_last[ring] = host;
+}
+
+static void unlink_open(ferry__admission *a, ferry__host *host, int ring) {
   if (host->open_prev[ring])
     host->open_prev[ring]->open_next[ring] = host->open_next[ring];
   else
@@ -65,6 +58,28 @@ static void update_open(ferry_loop *loop, ferry__host *host, int ring) {
     host->open_next[ring]->open_prev[ring] = host->open_prev[ring];
   else
     a->open_last[ring] = host->open_prev[ring];
+}
+
+/* Keeps the host in the list of its queue exactly while it has room and a
+ * parked transfer there. */
+static void update_open(ferry_loop *loop, ferry__host *host, int ring) {
+  bool open = host->parked[ring].head && has_room(loop, host);
+  if (open == host->is_open[ring])
+    return;
+  host->is_open[ring] = open;
+  if (open)
+    open_last(loop->admission, host, ring);
+  else
+    unlink_open(loop->admission, host, ring);
+}
+
+/* Hosts with parked transfers take turns: one that never reaches its own limit
+ * would take every place that becomes free. */
+static void give_turn(ferry__admission *a, ferry__host *host, int ring) {
+  if (!host->is_open[ring])
+    return;
+  unlink_open(a, host, ring);
+  open_last(a, host, ring);
 }
 
 void ferry__enqueue(ferry_loop *loop, ferry__transfer *t) {
@@ -156,6 +171,7 @@ void ferry__admit(ferry_loop *loop) {
     t->host->running++;
     for (int ring = 0; ring < FERRY__RINGS; ring++)
       update_open(loop, t->host, ring);
+    give_turn(a, t->host, t->priority);
     ferry__transfer_start(loop, t);
   }
 }

@@ -261,8 +261,6 @@ ferry__shard *ferry__shard_for(ferry_loop *loop, const ferry__transfer *t) {
   while (curl->first_free < usual(curl) &&
          curl->shards[curl->first_free].running >= curl->per_shard)
     curl->first_free++;
-  if (curl->first_free == usual(curl) && !(t->flags & FERRY_UNLIMITED))
-    return NULL;
   ferry__shard *shard = first_for(loop, identity);
   if (!shard)
     shard = &loop->curl->shards[loop->curl->first_free];

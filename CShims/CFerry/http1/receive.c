@@ -14,6 +14,8 @@ enum {
   DIRECT = 4096,          /* if this much of a body is left, it is read without
                            * a copy */
   FIRST_RESERVE = 1 << 20, /* an announced length is trusted up to this */
+  TURN_OF_ONE = 1 << 20,   /* bytes read without a copy for one event */
+  IDLE_TLS = 16384, /* bytes of TLS without data that are read for one event */
 };
 
 /* Reads what is left in the socket of a broken connection, adds it to the held
@@ -23,8 +25,10 @@ void ferry__exchange_hold_all(ferry__connection *c) {
   char *held = realloc(c->held, c->held_length + FERRY__LATE);
   if (held) {
     uint32_t most = c->held_length + FERRY__LATE;
+    uint32_t from = c->tls ? ferry__tls_arrived(c) : 0;
     c->held = held;
     while (c->held_length < most &&
+           (!c->tls || ferry__tls_arrived(c) - from < 4 * FERRY__LATE) &&
            ((n = ferry__connection_read(c, held + c->held_length,
                                         most - c->held_length)) > 0 ||
             (n == -EAGAIN && ferry__tls_has_more(c))))
@@ -196,9 +200,14 @@ void ferry__exchange_readable(ferry__connection *c) {
       ferry__exchange_lost(c, 0);
     return;
   }
+  uint32_t from = c->tls ? ferry__tls_arrived(c) : 0;
+  size_t taken = 0;
   for (int i = 0; i < READS; i++) {
     if (c->held)
       return;
+    /* Messages without data cost as much as data. */
+    if (c->tls && ferry__tls_arrived(c) - from > IDLE_TLS + 2 * taken)
+      break;
     if (t->paused & FERRY__PAUSED_BY_TURN) {
       /* An end must not arrive before what is still to be decoded. */
       ferry__connection_watch(c, false, c->wants_out);
@@ -229,6 +238,7 @@ void ferry__exchange_readable(ferry__connection *c) {
       ferry__exchange_lost(c, (int)-n);
       return;
     }
+    taken += (size_t)n;
     note_arrival(loop, t);
     ferry__backend_heard(loop, c->backend);
     bool drained = direct ? false
@@ -236,8 +246,11 @@ void ferry__exchange_readable(ferry__connection *c) {
                             : (size_t)n < size;
     /* The end of OpenSSL's buffer says nothing about the socket. */
     c->turn = drained && !c->tls ? loop->waits : 0;
-    if (direct && c->response.state != FERRY__AT_END)
+    if (direct && c->response.state != FERRY__AT_END) {
+      if (!c->tls && taken >= TURN_OF_ONE)
+        return; /* the rest raises another event */
       continue;
+    }
     if (!ferry__exchange_take(c, buffer, direct ? buffer : buffer + n))
       return;
     if (drained)

@@ -144,8 +144,9 @@ void ferry__transfer_divert(ferry_loop *loop, ferry__transfer *t, int32_t fd,
     t->response_kind = FERRY_DESCRIPTOR;
     t->fd = fd;
     t->offset = offset;
-    if (most)
-      t->max_body = t->result.body_length + most;
+    if (most &&
+        __builtin_add_overflow(t->result.body_length, most, &t->max_body))
+      t->max_body = 0; /* no limit */
   }
   ferry__transfer_resume(loop, t);
 }

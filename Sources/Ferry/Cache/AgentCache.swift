@@ -156,7 +156,9 @@ public struct AgentCache: Sendable {
         if request.prebuiltRequest == nil,
             let found = try? core.builder.httpTarget(request, isShared: terms.isShared, at: servers)
         {
-            keys.insert(HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url))
+            let isPublicOnly = found.reading.isPublicOnly
+            keys.insert(
+                HTTPCacheKey(cache.httpPrefix, isPublicOnly: isPublicOnly, terms, found.secrets).key(found.url))
         }
         guard let stage = await httpStage(of: request, terms, in: cache, opensBody: false) else { return (keys, false) }
         keys.insert(stage.key)
@@ -202,8 +204,6 @@ extension Exchange {
             if !opensBody { (leg.body, exchange.hasAlteredBody) = (nil, true) }
             exchange.url = try core.builder.checked(leg.url)
             try await exchange.openFiles(of: leg)
-            // Whoever gets the token later may be another user.
-            if call.takesToken(to: exchange.url) && exchange.token == nil { exchange.hadCookies = true }
             return exchange.cacheStage(for: try exchange.built(leg))
         } catch {
             return nil

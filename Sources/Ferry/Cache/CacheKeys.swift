@@ -7,10 +7,11 @@ extension RequestBuilder {
     func cacheTarget<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> CacheTarget {
         if let custom = request.prebuiltRequest {
             let joined = try join(custom.url)
-            var key = CacheKeyMaterial(custom.method, joined.url, trust: trust)
+            let isPublicOnly = isPublicOnly(request)
+            var key = CacheKeyMaterial(custom.method, joined.url, trust: trust, isPublicOnly: isPublicOnly)
             let reading = RequestReading(
-                of: request, joined: joined, headers: custom.headers, method: custom.method, body: custom.body,
-                isPrebuilt: true)
+                of: request, joined: joined, headers: custom.headers, isPublicOnly: isPublicOnly, method: custom.method,
+                body: custom.body, isPrebuilt: true)
             var target = CacheTarget(url: joined.url, reading: reading)
             guard key.append(Arguments(), .automatic), key.append(custom.body) else { return target }
             append(
@@ -27,12 +28,12 @@ extension RequestBuilder {
             url = URLJoiner.append(query: arguments.formEncoded(), to: url)
         }
         var own = request.headers
-        let (authorization, body) = (request.authorization, request.body)
+        let (authorization, body, isPublicOnly) = (request.authorization, request.body, isPublicOnly(request))
         let reading = RequestReading(
-            of: request, joined: joined, headers: own, method: method, arguments: arguments, encoding: encoding,
-            authorization: authorization, body: body)
+            of: request, joined: joined, headers: own, isPublicOnly: isPublicOnly, method: method, arguments: arguments,
+            encoding: encoding, authorization: authorization, body: body)
         var target = CacheTarget(url: url, reading: reading)
-        var key = CacheKeyMaterial(method, joined.url, trust: trust)
+        var key = CacheKeyMaterial(method, joined.url, trust: trust, isPublicOnly: isPublicOnly)
         // They are usually `arguments`, read again: nobody knows to which of two users the response would belong.
         guard request.cacheArguments == named, key.append(named, encoding), key.append(body) else { return target }
         let common = joined.isForeign ? headers.publicFields : headers.fields
@@ -106,6 +107,22 @@ extension TLSConfiguration {
     }
 }
 
+extension NetworkConfiguration {
+    /// Where connections go instead of to the addresses of their names: with another socket or override, a URL is that
+    /// of another server. Empty for the defaults.
+    var route: [UInt8] {
+        if unixSocket == nil && hostOverrides.isEmpty { return [] }
+        var bytes: [UInt8] = []
+        bytes.appendCounted("route")
+        bytes.appendCounted(unixSocket ?? "")
+        for (host, addresses) in hostOverrides.sorted(by: { $0.key < $1.key }) {
+            bytes.appendCounted(host)
+            bytes.appendCounted(addresses.joined(separator: ","))
+        }
+        return bytes
+    }
+}
+
 extension TLSConfiguration {
     /// The path, or the digest of the content if the path is that of an open descriptor, which says nothing about it.
     private static func identity(_ path: String) -> String {
@@ -140,9 +157,10 @@ struct CacheKeyMaterial {
     private(set) var bytes: [UInt8] = []
     private(set) var hasCredentials = false
 
-    init(_ method: HTTPMethod, _ url: String, trust: [UInt8]) {
+    init(_ method: HTTPMethod, _ url: String, trust: [UInt8], isPublicOnly: Bool) {
         bytes.reserveCapacity(256)
-        bytes.append(trust.isEmpty ? 0 : 1)
+        // A response from another address must not serve a request that may go to the public internet only.
+        bytes.append((trust.isEmpty ? 0 : 1) | (isPublicOnly ? 2 : 0))
         if !trust.isEmpty { trust.withUnsafeBytes { bytes.appendCounted($0) } }
         bytes.appendCounted(method.rawValue)
         bytes.appendCounted(url)
@@ -243,75 +261,6 @@ extension CachePlan {
             key: key, terms: wanted, writing: terms.writing, url: target.url,
             isOwned: target.hasCredentials || terms.sensitiveData != .none)
     }
-}
-
-/// What the cache did for a response.
-struct CacheTrace: Sendable {
-    enum Outcome: Sendable {
-        /// It came from the cache, with its age and whether it is stale.
-        case hit(age: Duration, isStale: Bool)
-        /// The server has validated it (RFC 9111, 4.3.3).
-        case validated(age: Duration)
-        case miss(CacheMiss)
-    }
-
-    let outcome: Outcome
-    /// The remaining freshness in microseconds; negative if it is stale.
-    var remaining: Int64?
-    /// Whether the HTTP cache was used: then the fields have the age.
-    var isHTTP = false
-    /// What happened beyond a hit, with RFC 9111.
-    var more: CacheTraceStatus?
-
-    var age: Duration? {
-        switch outcome {
-        case .hit(let age, _), .validated(let age): age
-        case .miss: nil
-        }
-    }
-    var isStale: Bool { if case .hit(_, true) = outcome { true } else { false } }
-    var isHit: Bool { if case .hit = outcome { true } else { false } }
-    var miss: CacheMiss? { if case .miss(let miss) = outcome { miss } else { nil } }
-
-    var metric: RequestMetrics.CacheOutcome {
-        switch outcome {
-        case .hit(_, isStale: false): .hit
-        case .hit(_, isStale: true): .stale
-        case .validated: .revalidated
-        case .miss: .miss
-        }
-    }
-}
-
-/// A status that is more complex than a hit. On the heap, because a hit has none.
-final class CacheTraceStatus: Sendable {
-    let status: CacheStatus
-
-    init(_ status: CacheStatus) { self.status = status }
-}
-
-extension CacheTrace {
-    var status: CacheStatus {
-        if let more { return more.status }
-        switch outcome {
-        case .hit, .validated: return .hit(ttl: remaining.map { .seconds($0.flooredSeconds) })
-        case .miss(let miss):
-            let reason: CacheStatus.Forward =
-                switch miss {
-                case .notFound: .uriMiss
-                case .expired: .stale
-                case .varyMismatch: .varyMiss
-                case .reload, .unknownCredentials, .notConfigured: .bypass
-                default: .miss
-                }
-            return .forwarded(reason, detail: miss.rawValue)
-        }
-    }
-}
-
-extension Int64 {
-    /// Converts microseconds. A response that is stale by less than a second is stale by a whole one.
-    var flooredSeconds: Int64 { self >= 0 ? self / 1_000_000 : -((-self + 999_999) / 1_000_000) }
 }
 
 extension Response {

@@ -87,6 +87,9 @@ public final class MemoryCacheStorage: CacheStorage {
     /// What has happened since the storage was created.
     public var counts: CacheCounts { state.withLock { $0.counts } }
 
+    /// `false`: it belongs to one agent.
+    public var isShared: Bool { false }
+
     /// Releases all entries.
     public func close(_ done: @escaping @Sendable () -> Void) {
         state.withLock { state in
@@ -109,10 +112,13 @@ package final class MemoryFront<Value: Sendable>: Sendable {
         /// The neighbours in the order of use: towards the most and the least recently used.
         var newer: Int
         var older: Int
+        /// The digest of the key, in a cache that finds entries by it.
+        var digest: CacheDigest?
     }
 
     private struct State {
         var places: [CacheKey: Int] = [:]
+        var digests: [CacheDigest: Int] = [:]
         var slots: [Slot] = []
         var free: [Int] = []
         var newest = -1
@@ -133,8 +139,8 @@ package final class MemoryFront<Value: Sendable>: Sendable {
             link(place)
         }
 
-        mutating func add(_ value: Value, _ key: CacheKey, _ bytes: Int) {
-            let slot = Slot(key: key, value: value, bytes: bytes, newer: -1, older: -1)
+        mutating func add(_ value: Value, _ key: CacheKey, _ digest: CacheDigest?, _ bytes: Int) {
+            let slot = Slot(key: key, value: value, bytes: bytes, newer: -1, older: -1, digest: digest)
             let place: Int
             if let reused = free.popLast() {
                 place = reused
@@ -144,13 +150,24 @@ package final class MemoryFront<Value: Sendable>: Sendable {
                 slots.append(slot)
             }
             places[key] = place
+            if let digest { digests[digest] = place }
             self.bytes += bytes
             link(place)
+        }
+
+        /// Puts another value in the place of one, which it returns.
+        mutating func replace(_ place: Int, by value: Value, _ bytes: Int) -> [Value] {
+            use(place)
+            self.bytes += bytes - slots[place].bytes
+            slots[place].bytes = bytes
+            defer { slots[place].value = value }
+            return slots[place].value.take().map { [$0] } ?? []
         }
 
         mutating func remove(_ place: Int) -> [Value] {
             unlink(place)
             places[slots[place].key] = nil
+            if let digest = slots[place].digest { digests[digest] = nil }
             bytes -= slots[place].bytes
             free.append(place)
             slots[place].key = CacheKey([])
@@ -173,8 +190,12 @@ package final class MemoryFront<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
     private let maxBytes: Int
+    private let findsByDigest: Bool
 
-    package init(maxBytes: Int) { self.maxBytes = maxBytes }
+    /// A cache that `findsByDigest` can remove a value by the digest of its key.
+    package init(maxBytes: Int, findsByDigest: Bool = false) {
+        (self.maxBytes, self.findsByDigest) = (maxBytes, findsByDigest)
+    }
 
     /// The value of a key, which is now the most recently used.
     package func value(for key: CacheKey) -> Value? {
@@ -204,10 +225,15 @@ package final class MemoryFront<Value: Sendable>: Sendable {
             if let removals, removals != state.removals(of: key) { return }
             if let place = state.places[key] {
                 if let value = state.slots[place].value, !replaces(value) { return }
-                old += state.remove(place)
+                if bytes > maxBytes {
+                    old = state.remove(place)
+                    return
+                }
+                old = state.replace(place, by: value, bytes)
+            } else {
+                if bytes > maxBytes { return }
+                state.add(value, key, findsByDigest ? key.digest : nil, bytes)
             }
-            if bytes > maxBytes { return }
-            state.add(value, key, bytes)
             while state.bytes > maxBytes { old += state.remove(state.oldest) }
         }
         withExtendedLifetime(old) {}
@@ -217,6 +243,20 @@ package final class MemoryFront<Value: Sendable>: Sendable {
         let old = state.withLock { state in
             state.removals[State.group(of: key)] += 1
             return state.places[key].map { state.remove($0) }
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// Removes the value of the key with this digest, which may also be on its way into this cache.
+    package func remove(_ digest: CacheDigest) {
+        let old = state.withLock { state -> [Value] in
+            guard let place = state.digests[digest] else {
+                // The group of a key that is not here is unknown.
+                state.sweeps += 1
+                return []
+            }
+            state.removals[State.group(of: state.slots[place].key)] += 1
+            return state.remove(place)
         }
         withExtendedLifetime(old) {}
     }
@@ -287,10 +327,12 @@ final class QueuedWrites<Value: Sendable>: Sendable {
     /// The entry was removed.
     func forget(_ key: CacheKey) { records.withLock { $0[key]?.newest = nil } }
 
-    /// Entries may have been removed by others. Those that wait are found again when they are written.
-    func forgetAll() {
+    /// Others may have removed the entry of the key with this digest, or all entries. Those that wait are found again
+    /// when they are written.
+    func forget(_ digest: CacheDigest? = nil) {
         records.withLock { records in
             for key in records.keys where records[key]?.newest != nil {
+                if let digest, key.digest != digest { continue }
                 records[key]?.newest = nil
                 records[key]?.isForgotten = true
             }

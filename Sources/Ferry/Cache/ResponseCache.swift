@@ -19,8 +19,10 @@ final class ResponseCache: Sendable {
     let maxEntryBytes: Int
     let clock: @Sendable () -> CacheTime
     /// The prefix of the keys of HTTP responses: what is the same for all requests of the agent.
-    let httpPrefix: [UInt8]
+    let httpPrefix: HTTPCacheKey.Prefix
     private let invalidations = Invalidations()
+    /// Removals of single entries by others that share the storage.
+    private let removedByOthers = Invalidations()
     let recentStores = RecentStores()
     let validations = ValidationTable()
     /// Keys of responses that were fetched for all that share the storage, but could not be stored: nobody waits for
@@ -40,12 +42,12 @@ final class ResponseCache: Sendable {
     /// The last time when removals by others were checked.
     private let looked = Atomic<Int64>(0)
 
-    init(_ configuration: CacheConfiguration, httpPrefix: [UInt8] = []) {
+    init(_ configuration: CacheConfiguration, httpPrefix: HTTPCacheKey.Prefix = .init(any: [], publicOnly: [])) {
         self.httpPrefix = httpPrefix
         applicationVersion = configuration.applicationVersion.map { CacheDigest(of: $0) } ?? .none
         maxEntryBytes = min(max(configuration.maxEntryBytes, 0), CacheConfiguration.mostEntryBytes)
         clock = configuration.clock
-        front = MemoryFront(maxBytes: max(configuration.memoryBytes, 0))
+        front = MemoryFront(maxBytes: max(configuration.memoryBytes, 0), findsByDigest: true)
         var options = CacheStoreOptions(directory: configuration.filteredDirectory)
         options.maxBytes = max(configuration.maxBytes, 1 << 16)
         options.maxQueuedBytes = max(configuration.maxQueuedBytes, 0)
@@ -71,7 +73,7 @@ final class ResponseCache: Sendable {
     /// Looks into memory; `nil` if it is not there.
     func recallEntry(_ key: CacheKey) -> StoredEntry? {
         guard let stored = front.value(for: key) else { return nil }
-        return hearsNewRemovals() ? nil : stored
+        return hearsNewRemovals() ? front.value(for: key) : stored
     }
 
     /// The same as `hearsRemovals`, once per tick of the system's clock: the check would be a tenth of the cost of a
@@ -83,17 +85,27 @@ final class ResponseCache: Sendable {
         return hearsRemovals()
     }
 
-    /// Whether others have removed entries in the meantime: then the memory is now empty.
+    /// Whether others have removed entries in the meantime, which are no longer in memory then.
     private func hearsRemovals() -> Bool {
         var hears = false
-        store.hearRemovals {
-            // What still waits to be written is found as soon as it is.
-            queued.forgetAll()
-            front.removeAll()
+        store.hearRemovals { name in
             hears = true
+            // What still waits to be written is found as soon as it is.
+            if let digest = name.flatMap({ CacheDigest(hexadecimal: $0) }) {
+                removedByOthers.note(digest)
+                queued.forget(digest)
+                front.remove(digest)
+            } else {
+                if name != nil { removedByOthers.noteAll() }
+                queued.forget()
+                front.removeAll()
+            }
         }
         return hears
     }
+
+    /// Whether other processes may have stored a newer entry than the one in memory.
+    var isShared: Bool { store.isShared }
 
     // MARK: Invalidation
 
@@ -101,19 +113,23 @@ final class ResponseCache: Sendable {
     struct InvalidationMark: Sendable {
         fileprivate var own: UInt64 = 0
         fileprivate var others: UInt64 = 0
+        /// Of removals of unknown entries.
+        fileprivate var unknown: UInt64 = 0
     }
 
     /// Read it before sending a request.
     var invalidationMark: InvalidationMark {
         _ = hearsNewRemovals()
-        return InvalidationMark(own: invalidations.mark, others: store.removalsHeard)
+        return InvalidationMark(
+            own: invalidations.mark, others: removedByOthers.mark, unknown: store.removalsHeard)
     }
 
     /// Whether the response to a request that was sent after `mark` was read may be older than an invalidation, by this
     /// agent or by others that share the storage. Then it is not stored.
     func isInvalidated(_ key: CacheKey, since mark: InvalidationMark) -> Bool {
         _ = hearsNewRemovals()
-        return store.removalsHeard != mark.others || invalidations.isNoted(key, since: mark.own)
+        return store.removalsHeard != mark.unknown || invalidations.isNoted(key, since: mark.own)
+            || removedByOthers.isNoted(key, since: mark.others)
     }
 
     /// Whether this agent itself has invalidated the key since `mark` was read; any key, if it is not known.
@@ -125,7 +141,7 @@ final class ResponseCache: Sendable {
     /// response that this agent has requested before is not stored.
     func invalidate(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)? = nil) {
         changing.withLock { _ in
-            invalidations.note(key)
+            invalidations.note(key.digest)
             remove(key, done)
         }
     }
@@ -134,7 +150,7 @@ final class ResponseCache: Sendable {
     func invalidateAll(_ done: @escaping @Sendable (Bool) -> Void) {
         changing.withLock { _ in
             invalidations.noteAll()
-            queued.forgetAll()
+            queued.forget()
             front.removeAll()
             store.removeAll { [front] isDone in
                 front.removeAll()
@@ -183,14 +199,28 @@ final class ResponseCache: Sendable {
 
     // MARK: Writing
 
-    /// Stores a response, unless this agent has invalidated the key since `mark` was read. It is in memory when this
-    /// returns. `done` is called once, when it is on disk or will not be.
+    /// What is read before the request for a response with a time to live is sent.
+    struct Sending: Sendable {
+        let mark: InvalidationMark
+        /// The number of the request in `recentStores`.
+        let number: UInt64
+
+        init(_ cache: ResponseCache) { (mark, number) = (cache.invalidationMark, cache.recentStores.next()) }
+    }
+
+    /// Stores a response, unless this agent has invalidated the key since its request was sent, or has stored the
+    /// response to a later request. It is in memory when this returns. `done` is called once, when it is on disk or
+    /// will not be. Without `sending`, it is newer than all others.
     func keep(
-        _ kept: KeptResponse, under key: CacheKey, since mark: InvalidationMark? = nil,
+        _ kept: KeptResponse, under key: CacheKey, since sending: Sending? = nil,
         _ done: (@Sendable (Bool) -> Void)? = nil
     ) {
         let isKept = changing.withLock { _ in
-            if let mark, hasInvalidated(key, since: mark) { return false }
+            if let sending {
+                if hasInvalidated(key, since: sending.mark) { return false }
+                if recentStores.hasNewer(under: key, than: sending.number) { return false }
+            }
+            recentStores.note(key, sent: sending?.number ?? recentStores.next())
             front.insert(kept.stored, for: key, bytes: kept.stored.count + key.count)
             write(kept.stored, kept.entry, under: key, done)
             return true
@@ -357,38 +387,5 @@ final class StoredResponse: StoredEntry, @unchecked Sendable {
             })
         else { return nil }
         self.init(result, entry.marks, attributes)
-    }
-}
-
-/// The stored attributes of a response, in addition to head and body.
-struct CacheAttributes: Sendable, Equatable {
-    /// The redacted URL after redirects; `nil` if there were none.
-    var url: String?
-    /// The names of the request's header fields in `Vary`, in lower case (RFC 9110, 12.5.5).
-    var varying: [String] = []
-    /// The digest of their values.
-    var variance = CacheDigest.none
-}
-
-extension CacheAttributes {
-    /// Decodes the attributes of an entry; `nil` if they are invalid.
-    init?(_ bytes: UnsafeRawBufferPointer) {
-        var reader = AttributeReader(bytes[...])
-        guard reader.byte() == Self.format, let variance = reader.bytes(CacheDigest.count), let url = reader.text(),
-            let varying = reader.text(), reader.isAtEnd
-        else { return nil }
-        self.variance = CacheDigest(bytes: UnsafeRawBufferPointer(rebasing: variance))
-        self.url = url.isEmpty ? nil : url
-        self.varying = varying.split(separator: " ").map(String.init)
-    }
-
-    private static let format: UInt8 = 1
-
-    var encoded: [UInt8] {
-        var bytes = [Self.format]
-        variance.withBytes { bytes.append(contentsOf: $0) }
-        bytes.appendCounted(url ?? "")
-        bytes.appendCounted(varying.joined(separator: " "))
-        return bytes
     }
 }

@@ -4,13 +4,16 @@ import Synchronization
 
 /// The internals of an agent: the record table, the transport, and the queues.
 ///
-/// It outlives its agent until every run has its result, because it retains itself while the table has runs.
-final class AgentCore: TransferReceiver {
+/// It outlives its agent until every run has its result, because its receiver retains it while the table has runs.
+final class AgentCore: Sendable {
     struct State {
         /// Runs by their transfer. Runs with callbacks stay until their result is delivered.
         var table = RecordTable<Run>()
         /// Runs that take more than one plain transfer.
         var controls: [ObjectIdentifier: RunControl] = [:]
+        /// Those of them that wait for code of the application: a shutdown waits for them within the grace, but no
+        /// longer.
+        var atApplication: Set<ObjectIdentifier> = []
         /// The number of these that have no transfer in the table at the moment.
         var resting = 0
         /// Batches and chains, including nested ones.
@@ -25,10 +28,25 @@ final class AgentCore: TransferReceiver {
         var isClosed = false
         /// The runs that are still active are being ended.
         var isOver = false
-        var keep: AgentCore?
+        private let receiver: CoreReceiver
+        /// Whether the receiver holds the core.
+        private(set) var isHeld = false
         var waiters: [ShutdownWaiter] = []
         /// Tasks that wait for the start of the shutdown.
         var closeWaiters: [ShutdownWaiter] = []
+
+        init(_ receiver: CoreReceiver) { self.receiver = receiver }
+
+        mutating func hold(_ core: AgentCore) {
+            if !isHeld { receiver.hold(core) }
+            isHeld = true
+        }
+
+        /// The core is released by whoever drops the result, outside the lock.
+        mutating func letGo() -> AgentCore? {
+            defer { isHeld = false }
+            return isHeld ? receiver.letGo() : nil
+        }
     }
 
     let configuration: NetworkConfiguration
@@ -55,9 +73,11 @@ final class AgentCore: TransferReceiver {
     let processingQueue = DispatchQueue(label: "ferry.processing")
     let timerQueue = DispatchQueue(label: "ferry.timers")
     let callbackQueue: DispatchQueue
-    let state = Mutex(State())
+    let state: Mutex<State>
     let maxRuns: Int
     private let numbers = Atomic<UInt64>(0)
+    /// The same as in the state, for runs that need no lock.
+    let closed = Atomic<Bool>(false)
 
     init(_ configuration: NetworkConfiguration, _ transport: any Transporting) {
         self.configuration = configuration
@@ -69,11 +89,13 @@ final class AgentCore: TransferReceiver {
         log = configuration.logSink.map { RunLog(sink: $0, sensitiveHeaders: configuration.declaredSecrets) }
         retryAccounts = RetryAccounts(configuration.retryBudget) { DispatchTime.now().uptimeNanoseconds }
         cache = configuration.cache.map { [builder] in ResponseCache($0, httpPrefix: builder.httpPrefix($0)) }
+        let receiver = CoreReceiver(log)
+        state = Mutex(State(receiver))
         callbackQueue = configuration.callbackQueue ?? DispatchQueue(label: "ferry.callbacks")
         let limits = configuration.limits
         maxRuns = limits.queueLength.map { Self.sum(max(limits.maxConcurrentTransfers, 1), max($0, 0)) } ?? .max
         tokens = configuration.authenticator.map { session(of: $0) }
-        transport.attach(self)
+        transport.attach(receiver)
     }
 
     deinit { health.end() }
@@ -105,7 +127,7 @@ final class AgentCore: TransferReceiver {
     }
 
     /// Whether new runs are refused.
-    var isClosed: Bool { state.withLock { $0.isClosed } }
+    var isClosed: Bool { closed.load(ordering: .acquiring) }
 
     /// Whether the cookie jar may have cookies to send.
     var hasCookies: Bool { configuration.keepsCookies && transport.hasCookies }
@@ -150,7 +172,7 @@ final class AgentCore: TransferReceiver {
                 return .failure(.queueFull(limit: configuration.limits.queueLength, url: run.url))
             }
             if goesOn { state.resting -= 1 }
-            if state.table.count == 0 { state.keep = self }
+            state.hold(self)
             run.lastCancel = state.cancels.number
             return .success(state.table.insert(run, loop: loop))
         }
@@ -180,7 +202,8 @@ final class AgentCore: TransferReceiver {
 
     /// Hands a run over to the exchange, which sends it.
     func handOver(_ run: Run, to control: RunControl) {
-        if let error = admit(control, url: run.url) { refuse(run, error) } else { answer(run, .unsent) }
+        // The processing queue may be blocked.
+        if let error = admit(control, url: run.url, waits: true) { refuse(run, error) } else { answer(run, .unsent) }
     }
 
     /// Ends a run that the transport does not know.
@@ -222,9 +245,9 @@ final class AgentCore: TransferReceiver {
         idle.act()
     }
 
-    // MARK: Called by the transport, on an event loop's thread
+    // MARK: Results, on an event loop's thread
 
-    func transfersFinished(_ results: [TransferResult]) {
+    fileprivate func transfersFinished(_ results: [TransferResult]) {
         withUnsafeTemporaryAllocation(of: Run?.self, capacity: results.count) { runs in
             runs.initialize(repeating: nil)
             defer { runs.deinitialize() }
@@ -249,40 +272,6 @@ final class AgentCore: TransferReceiver {
             idle.act()
         }
     }
-
-    func transferStarted(_ id: TransferID) {
-        state.withLock { $0.table[id] }?.started()
-    }
-
-    func transfer(_ id: TransferID, receivedHead head: TransferResult) {
-        state.withLock { $0.table[id] }?.received(head: head)
-    }
-
-    func transfer(_ id: TransferID, receivedInformational head: UnsafeRawBufferPointer) {
-        state.withLock { $0.table[id] }?.received(informational: head)
-    }
-
-    func transfer(_ id: TransferID, answered result: TransferResult) {
-        state.withLock { $0.table[id] }?.answered(result)
-    }
-
-    func transfer(_ id: TransferID, fillTrailers space: UnsafeMutableRawBufferPointer) -> Int? {
-        state.withLock { $0.table[id] }?.fillTrailers(space)
-    }
-
-    func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
-        state.withLock { $0.table[id] }?.received(chunk: chunk) ?? .proceed
-    }
-
-    func transfer(_ id: TransferID, written count: UInt64) {
-        state.withLock { $0.table[id] }?.written(count)
-    }
-
-    func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill {
-        state.withLock { $0.table[id] }?.fill(space) ?? .failed
-    }
-
-    func trustChanged(fault: String?) { log?.trustChanged(fault: fault) }
 
     // MARK: Runs with callbacks
 
@@ -319,4 +308,47 @@ final class AgentCore: TransferReceiver {
             withExtendedLifetime(runs) {}
         }
     }
+}
+
+/// Passes on what the transport reports, which refers to it weakly. It holds the core while the core has runs, so that
+/// nothing refers to the core itself weakly: that would make each retain and release of it slower.
+final class CoreReceiver: TransferReceiver {
+    private let core = Mutex<AgentCore?>(nil)
+    private let log: RunLog?
+
+    fileprivate init(_ log: RunLog?) { self.log = log }
+
+    fileprivate func hold(_ core: AgentCore) { self.core.withLock { $0 = core } }
+
+    fileprivate func letGo() -> AgentCore? { core.withLock { $0.take() } }
+
+    private func run(_ id: TransferID) -> Run? { core.withLock { $0 }?.state.withLock { $0.table[id] } }
+
+    func transfersFinished(_ results: [TransferResult]) { core.withLock { $0 }?.transfersFinished(results) }
+
+    func transferStarted(_ id: TransferID) { run(id)?.started() }
+
+    func transfer(_ id: TransferID, receivedHead head: TransferResult) { run(id)?.received(head: head) }
+
+    func transfer(_ id: TransferID, receivedInformational head: UnsafeRawBufferPointer) {
+        run(id)?.received(informational: head)
+    }
+
+    func transfer(_ id: TransferID, answered result: TransferResult) { run(id)?.answered(result) }
+
+    func transfer(_ id: TransferID, fillTrailers space: UnsafeMutableRawBufferPointer) -> Int? {
+        run(id)?.fillTrailers(space)
+    }
+
+    func transfer(_ id: TransferID, receivedChunk chunk: UnsafeRawBufferPointer) -> TransferFlow {
+        run(id)?.received(chunk: chunk) ?? .proceed
+    }
+
+    func transfer(_ id: TransferID, written count: UInt64) { run(id)?.written(count) }
+
+    func transfer(_ id: TransferID, fill space: UnsafeMutableRawBufferPointer) -> TransferFill {
+        run(id)?.fill(space) ?? .failed
+    }
+
+    func trustChanged(fault: String?) { log?.trustChanged(fault: fault) }
 }

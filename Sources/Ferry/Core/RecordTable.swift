@@ -124,7 +124,8 @@ struct CancelLog {
 
 extension AgentCore {
     /// Admits a new run, or returns the reason for refusing it. From here on `cancelAll` and `shutdown` find the run.
-    func admit(_ control: RunControl, url: String) -> RequestError? {
+    /// If it `waits`, it has to go through a queue of the application first.
+    func admit(_ control: RunControl, url: String, waits: Bool = false) -> RequestError? {
         state.withLock { state in
             if state.isClosed && !state.letsIn(control.group != nil || control.isRefresh) {
                 return RequestError(TransferFailure(.shutdown), url: url)
@@ -134,15 +135,24 @@ extension AgentCore {
                 return .queueFull(limit: configuration.limits.queueLength, url: url)
             }
             state.enter(control, self)
+            if waits { state.atApplication.insert(ObjectIdentifier(control)) }
             return nil
         }
+    }
+
+    /// The run waits for code of the application until it enters again.
+    func waits(_ control: RunControl) {
+        state.withLock { state in
+            if state.controls[ObjectIdentifier(control)] == nil { return IdleAction() }
+            state.atApplication.insert(ObjectIdentifier(control))
+            return state.becameIdle()
+        }.act()
     }
 
     /// A run has ended, or was never started.
     func leave(_ control: RunControl) {
         state.withLock { state in
-            guard state.controls.removeValue(forKey: ObjectIdentifier(control)) != nil else { return IdleAction() }
-            if !control.isShared { state.resting -= 1 }
+            if !state.leave(control) { return IdleAction() }
             return state.becameIdle()
         }.act()
     }
@@ -150,9 +160,7 @@ extension AgentCore {
     /// A run has its result and calls its hooks: a shutdown waits for them within the grace, but no longer.
     func delivers(_ control: RunControl) {
         state.withLock { state in
-            if state.controls.removeValue(forKey: ObjectIdentifier(control)) != nil, !control.isShared {
-                state.resting -= 1
-            }
+            _ = state.leave(control)
             state.undelivered += 1
             return state.becameIdle()
         }.act()
@@ -171,6 +179,7 @@ extension AgentCore {
     func enter(_ control: RunControl, from run: Run? = nil) {
         let (isLate, isCancelled) = state.withLock { state in
             if state.controls[ObjectIdentifier(control)] == nil { state.enter(control, self) }
+            state.atApplication.remove(ObjectIdentifier(control))
             if let run { state.decided(run) }
             return (state.isOver, run?.lastCancel.map { state.cancels.covers(control.tag, since: $0) } ?? false)
         }
@@ -229,7 +238,15 @@ extension AgentCore.State {
     fileprivate mutating func enter(_ control: RunControl, _ core: AgentCore) {
         controls[ObjectIdentifier(control)] = control
         if !control.isShared { resting += 1 }
-        keep = core
+        hold(core)
+    }
+
+    /// Returns whether the run was there.
+    fileprivate mutating func leave(_ control: RunControl) -> Bool {
+        guard controls.removeValue(forKey: ObjectIdentifier(control)) != nil else { return false }
+        atApplication.remove(ObjectIdentifier(control))
+        if !control.isShared { resting -= 1 }
+        return true
     }
 
     /// The task of a run has decided about its response.

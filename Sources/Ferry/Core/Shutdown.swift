@@ -32,11 +32,12 @@ extension AgentCore.State {
     /// Checks whether everything has ended, and what to do then.
     mutating func becameIdle() -> IdleAction {
         var action = IdleAction()
-        if table.count > 0 || !controls.isEmpty { return action }
-        action.keep = keep.take()
+        if table.count > 0 || controls.count > atApplication.count { return action }
+        if controls.isEmpty { action.keep = letGo() }
         if waiters.isEmpty { return action }
         waiters.removeAll { waiter in
-            let isIdle = undelivered == 0 && undecided == 0 && refreshes == 0 && groups.isEmpty
+            let isIdle =
+                undelivered == 0 && undecided == 0 && refreshes == 0 && groups.isEmpty && controls.isEmpty
             let mayReturn = isIdle || waiter.isOver || (waiter.follows && isOver)
             guard mayReturn, let continuation = waiter.continuation.take() else { return false }
             action.waiters.append(continuation)
@@ -73,6 +74,7 @@ extension AgentCore {
     private func close() {
         let waiters = state.withLock { state in
             state.isClosed = true
+            closed.store(true, ordering: .releasing)
             defer { state.closeWaiters = [] }
             return state.closeWaiters.compactMap { $0.continuation.take() }
         }

@@ -80,3 +80,82 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         return words.joined(separator: "; ")
     }
 }
+
+/// What the cache did for a response.
+struct CacheTrace: Sendable {
+    enum Outcome: Sendable {
+        /// It came from the cache, with its age and whether it is stale.
+        case hit(age: Duration, isStale: Bool)
+        /// The server has validated it (RFC 9111, 4.3.3).
+        case validated(age: Duration)
+        case miss(CacheMiss)
+    }
+
+    let outcome: Outcome
+    /// The remaining freshness in microseconds; negative if it is stale.
+    var remaining: Int64?
+    /// Whether the HTTP cache was used: then the fields have the age.
+    var isHTTP = false
+    /// Why a validation was sent that has changed only dates.
+    var forward: CacheStatus.Forward?
+    /// Whether the result of that validation is stored.
+    var isStored = false
+    /// What else happened beyond a hit, with RFC 9111.
+    var more: CacheTraceStatus?
+
+    var age: Duration? {
+        switch outcome {
+        case .hit(let age, _), .validated(let age): age
+        case .miss: nil
+        }
+    }
+    var isStale: Bool { if case .hit(_, true) = outcome { true } else { false } }
+    var isHit: Bool { if case .hit = outcome { true } else { false } }
+    var miss: CacheMiss? { if case .miss(let miss) = outcome { miss } else { nil } }
+
+    var metric: RequestMetrics.CacheOutcome {
+        switch outcome {
+        case .hit(_, isStale: false): .hit
+        case .hit(_, isStale: true): .stale
+        case .validated: .revalidated
+        case .miss: .miss
+        }
+    }
+}
+
+/// A status that is more complex than a hit. On the heap, because a hit has none.
+final class CacheTraceStatus: Sendable {
+    let status: CacheStatus
+
+    init(_ status: CacheStatus) { self.status = status }
+}
+
+extension CacheTrace {
+    var status: CacheStatus {
+        if let more { return more.status }
+        if let forward {
+            var status = CacheStatus.forwarded(forward)
+            (status.isStored, status.forwardStatus) = (isStored, 304)
+            status.ttl = remaining.map { .seconds($0.flooredSeconds) }
+            return status
+        }
+        switch outcome {
+        case .hit, .validated: return .hit(ttl: remaining.map { .seconds($0.flooredSeconds) })
+        case .miss(let miss):
+            let reason: CacheStatus.Forward =
+                switch miss {
+                case .notFound: .uriMiss
+                case .expired: .stale
+                case .varyMismatch: .varyMiss
+                case .reload, .unknownCredentials, .notConfigured: .bypass
+                default: .miss
+                }
+            return .forwarded(reason, detail: miss.rawValue)
+        }
+    }
+}
+
+extension Int64 {
+    /// Converts microseconds. A response that is stale by less than a second is stale by a whole one.
+    var flooredSeconds: Int64 { self >= 0 ? self / 1_000_000 : -((-self + 999_999) / 1_000_000) }
+}

@@ -11,14 +11,23 @@ struct HTTPCacheKey {
         var value: String
     }
 
+    /// What is the same in all keys of an agent.
+    struct Prefix {
+        /// Of requests to any address, and of those to the public internet only: a response from elsewhere must not
+        /// serve these.
+        let any, publicOnly: [UInt8]
+    }
+
     /// The common prefix of all URLs of one user.
     private let owner: [UInt8]
-    private let prefix: [UInt8]
+    private let prefix: Prefix
+    private let isPublicOnly: Bool
     private let terms: CachePolicy.HTTPTerms
     private let secrets: [Secret]
 
-    init(_ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms, _ secrets: [Secret]) {
-        (self.prefix, self.terms, self.secrets) = (prefix, terms, secrets)
+    init(_ prefix: Prefix, isPublicOnly: Bool, _ terms: CachePolicy.HTTPTerms, _ secrets: [Secret]) {
+        (self.prefix, self.isPublicOnly, self.terms, self.secrets) = (prefix, isPublicOnly, terms, secrets)
+        let prefix = isPublicOnly ? prefix.publicOnly : prefix.any
         var bytes: [UInt8] = []
         bytes.reserveCapacity(prefix.count + 40 + secrets.count * 128)
         bytes += prefix
@@ -40,7 +49,7 @@ struct HTTPCacheKey {
     /// origin have the same key.
     func key(_ url: String) -> CacheKey { Self.key(CanonicalOrigin.apply(to: url), of: owner) }
 
-    /// The keys of these URLs for the same user and for nobody, in all forms of the policy: what changes for one form
+    /// The keys of these URLs for the same user and for nobody, in all forms of the policies: what changes for one form
     /// changes for all. `sent` are all secrets of the request, also those that are in no key of this form.
     func relatives(_ urls: [String], sent: [Secret]) -> Set<CacheKey> {
         let others = sent.filter { $0.name != "authorization" }
@@ -49,8 +58,10 @@ struct HTTPCacheKey {
             for data in Set([terms.sensitiveData, .none]) {
                 let form = CachePolicy.HTTPTerms(isShared: isShared, sensitiveData: data, writing: terms.writing)
                 for secrets in Set([own, others, secrets, []]) {
-                    let key = HTTPCacheKey(prefix, form, secrets)
-                    keys.formUnion(urls.map(key.key))
+                    for isPublicOnly in [false, true] {
+                        let key = HTTPCacheKey(prefix, isPublicOnly: isPublicOnly, form, secrets)
+                        keys.formUnion(urls.map(key.key))
+                    }
                 }
             }
         }
@@ -58,12 +69,14 @@ struct HTTPCacheKey {
     }
 
     /// The same for a request without secrets, in one step.
-    static func publicKey(_ joined: String, isCanonical: Bool, _ prefix: [UInt8], _ terms: CachePolicy.HTTPTerms)
-        -> CacheKey
-    {
+    static func publicKey(
+        _ joined: String, isCanonical: Bool, _ prefix: Prefix, isPublicOnly: Bool, _ terms: CachePolicy.HTTPTerms
+    ) -> CacheKey {
         let url = isCanonical ? joined : CanonicalOrigin.apply(to: joined)
-        if terms.sensitiveData != .none { return HTTPCacheKey(prefix, terms, []).key(url) }
-        return key(url, of: prefix, (terms.isShared ? 1 : 0, 0))
+        if terms.sensitiveData != .none {
+            return HTTPCacheKey(prefix, isPublicOnly: isPublicOnly, terms, []).key(url)
+        }
+        return key(url, of: isPublicOnly ? prefix.publicOnly : prefix.any, (terms.isShared ? 1 : 0, 0))
     }
 
     @inline(__always)
@@ -146,11 +159,13 @@ extension AgentCore {
         // In a shared cache, user and password of a URL are in no key, but a response may vary by them.
         let hasHiddenUser = terms.isShared && found.reading.joined.credentials != nil
         if isPlain && words < .conditions && !hasHiddenUser {
+            let isPublicOnly = found.reading.isPublicOnly
             key =
                 found.secrets.isEmpty
                 ? HTTPCacheKey.publicKey(
-                    found.url, isCanonical: found.reading.joined.isCanonical, cache.httpPrefix, terms)
-                : HTTPCacheKey(cache.httpPrefix, terms, found.secrets).key(found.url)
+                    found.url, isCanonical: found.reading.joined.isCanonical, cache.httpPrefix,
+                    isPublicOnly: isPublicOnly, terms)
+                : HTTPCacheKey(cache.httpPrefix, isPublicOnly: isPublicOnly, terms, found.secrets).key(found.url)
         }
         return HTTPCacheTarget(found, key, directives: directives)
     }
@@ -192,9 +207,13 @@ struct HTTPReading {
 
 extension RequestBuilder {
     /// The prefix of all keys of responses stored under RFC 9111.
-    func httpPrefix(_ configuration: CacheConfiguration) -> [UInt8] {
-        // No key of the other policy begins with this byte.
-        var bytes: [UInt8] = [0xFE]
+    func httpPrefix(_ configuration: CacheConfiguration) -> HTTPCacheKey.Prefix {
+        // No key of the other policy begins with these bytes.
+        HTTPCacheKey.Prefix(any: prefix(0xFE, configuration), publicOnly: prefix(0xFD, configuration))
+    }
+
+    private func prefix(_ first: UInt8, _ configuration: CacheConfiguration) -> [UInt8] {
+        var bytes = [first]
         trust.withUnsafeBytes { bytes.appendCounted($0) }
         bytes.appendCounted(clientCertificate ?? "")
         bytes.appendCounted(configuration.applicationVersion ?? "")
@@ -233,8 +252,8 @@ extension RequestBuilder {
             secrets.append(HTTPCacheKey.Secret(name: "", value: "\(digest.user)\0\(digest.password)"))
         }
         let reading = RequestReading(
-            of: request, joined: joined, headers: own, method: method, arguments: arguments, encoding: encoding,
-            authorization: authorization)
+            of: request, joined: joined, headers: own, isPublicOnly: isPublicOnly(request), method: method,
+            arguments: arguments, encoding: encoding, authorization: authorization)
         return HTTPReading(url: url, secrets: secrets, reading: reading)
     }
 

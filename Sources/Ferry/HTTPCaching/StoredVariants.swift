@@ -160,6 +160,8 @@ final class StoredVariant: Sendable {
 /// The stored responses of one URL for one user, newest first (RFC 9111, 4.1). Sendable because its superclass is.
 final class StoredVariants: StoredEntry, @unchecked Sendable {
     let all: [StoredVariant]
+    /// Whether a run has looked for a newer entry in the storage since this one is in memory.
+    private let compared = Atomic<Bool>(false)
 
     /// The maximum number per URL; the oldest are dropped.
     static let most = 16
@@ -181,6 +183,9 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
     }
 
     override var variants: StoredVariants? { self }
+
+    /// Whether the caller is the first to look for a newer entry.
+    func beginsComparison() -> Bool { !compared.exchange(true, ordering: .relaxed) }
 
     /// Reads an entry of the store; `nil` if any part of it is invalid.
     convenience init?(_ entry: CacheEntry) {
@@ -319,14 +324,25 @@ final class RecentStores: Sendable {
 
     /// A response is stored; `sent` is the number of its request.
     func note(_ variant: StoredVariant, under key: CacheKey, sent: UInt64) {
+        note(
+            Variant(varying: variant.varying, variance: variant.variance, isHead: variant.isHead, sent: sent),
+            under: key)
+    }
+
+    /// A response with a time to live is stored, the only one under its key.
+    func note(_ key: CacheKey, sent: UInt64) {
+        note(Variant(varying: [], variance: .none, isHead: false, sent: sent), under: key)
+    }
+
+    private func note(_ new: Variant, under key: CacheKey) {
         change(key) { variants in
             let old = variants.firstIndex {
-                $0.isHead == variant.isHead && $0.variance == variant.variance && $0.varying == variant.varying
+                $0.isHead == new.isHead && $0.variance == new.variance && $0.varying == new.varying
             }
+            var new = new
             // A 304 to an earlier request may have confirmed it.
-            let last = max(sent, old.map { variants.remove(at: $0).sent } ?? 0)
-            variants.append(
-                Variant(varying: variant.varying, variance: variant.variance, isHead: variant.isHead, sent: last))
+            new.sent = max(new.sent, old.map { variants.remove(at: $0).sent } ?? 0)
+            variants.append(new)
             if variants.count > StoredVariants.most { variants.removeFirst() }
         }
     }
@@ -361,6 +377,11 @@ final class RecentStores: Sendable {
         return record?.variants.contains {
             $0.sent > sent && (isHead || !$0.isHead) && serves($0.varying, $0.variance)
         } ?? false
+    }
+
+    /// Whether the response to a later request with a time to live was stored.
+    func hasNewer(under key: CacheKey, than sent: UInt64) -> Bool {
+        hasNewer(under: key, than: sent, isHead: false) { _, _ in true }
     }
 
     /// Whether this one is the response to a later request.

@@ -125,7 +125,7 @@ enum InvalidationRules {
             return nil
         }
         let text = target.text
-        return text.firstIndex(of: "#").map { String(text[..<$0]) } ?? text
+        return text.utf8.firstIndex(of: UInt8(ascii: "#")).map { String(text[..<$0]) } ?? text
     }
 }
 
@@ -136,47 +136,45 @@ final class Invalidations: Sendable {
     private struct State {
         /// The number of the last invalidation, by the digest of the key, which may be long.
         var numbers: [CacheDigest: UInt64] = [:]
-        var last: UInt64 = 0
         /// The highest number that is no longer in the table.
         var forgotten: UInt64 = 0
     }
 
     private let state = Mutex(State())
+    /// It changes with the lock held, but is read without it, by every run.
+    private let last = Atomic<UInt64>(0)
     /// The maximum number of keys remembered at once.
     private static let most = 4096
 
     /// The number of the last invalidation. Read it before sending a request.
-    var mark: UInt64 { state.withLock { $0.last } }
+    var mark: UInt64 { last.load(ordering: .acquiring) }
 
     /// The number of remembered keys.
     var count: Int { state.withLock { $0.numbers.count } }
 
-    func note(_ key: CacheKey) {
-        let digest = key.digest
+    /// Notes the key with this digest.
+    func note(_ digest: CacheDigest) {
         state.withLock { state in
             if state.numbers.count >= Self.most {
                 let middle = state.numbers.values.sorted()[Self.most / 2]
                 state.numbers = state.numbers.filter { $0.value > middle }
                 state.forgotten = middle
             }
-            state.last += 1
-            state.numbers[digest] = state.last
+            state.numbers[digest] = last.add(1, ordering: .acquiringAndReleasing).newValue
         }
     }
 
     /// Notes all keys.
     func noteAll() {
         state.withLock { state in
-            state.last += 1
-            (state.forgotten, state.numbers) = (state.last, [:])
+            (state.forgotten, state.numbers) = (last.add(1, ordering: .acquiringAndReleasing).newValue, [:])
         }
     }
 
     /// Whether the key was invalidated after `mark` was read; `true` also if that is no longer known.
     func isNoted(_ key: CacheKey, since mark: UInt64) -> Bool {
-        state.withLock { state in
-            if state.last <= mark { return false }
-            return state.forgotten > mark || (state.numbers[key.digest] ?? 0) > mark
-        }
+        if last.load(ordering: .acquiring) <= mark { return false }
+        let digest = key.digest
+        return state.withLock { $0.forgotten > mark || ($0.numbers[digest] ?? 0) > mark }
     }
 }

@@ -312,3 +312,13 @@ extension StoredVariant {
             variance: variance, isShared: isShared)
     }
 }
+
+extension StoredVariant {
+    /// The same variant for requests with other values of the fields in its `Vary`; `nil` if it already serves them.
+    func answering(_ variance: ([String]) -> CacheDigest, isShared: Bool) -> StoredVariant? {
+        if varying.isEmpty || variance(varying) == self.variance { return nil }
+        return StoredVariant(
+            result, times, isHead: isHead, isDecoded: isDecoded, varying: varying, variance: variance(varying),
+            isShared: isShared)
+    }
+}

@@ -244,8 +244,9 @@ struct HostKey: Sendable, Hashable {
             | zeroMarks(word ^ 0x2323_2323_2323_2323) | zeroMarks(word ^ 0x5C5C_5C5C_5C5C_5C5C)
     }
 
+    /// The highest bit of each byte that is zero. Correct up to the first such byte.
     @inline(__always)
-    private static func zeroMarks(_ word: UInt64) -> UInt64 {
+    static func zeroMarks(_ word: UInt64) -> UInt64 {
         (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
     }
 }

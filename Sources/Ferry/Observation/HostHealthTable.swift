@@ -162,7 +162,8 @@ struct HealthyHosts: ~Copyable, Sendable {
             let bytes = UnsafeRawBufferPointer(bytes)
             let length = HostKey.prefixLength(bytes)
             // The shortest text, `http://h`, has eight bytes.
-            return length < 8 ? 0 : max(hash(UnsafeRawBufferPointer(rebasing: bytes[..<length])) & ~Self.used, 2)
+            if length < 8 { return 0 }
+            return max(Self.hash(UnsafeRawBufferPointer(rebasing: bytes[..<length]), seed: seed) & ~Self.used, 2)
         }
     }
 
@@ -207,18 +208,18 @@ struct HealthyHosts: ~Copyable, Sendable {
         return nil
     }
 
-    /// Eight bytes at a time, each folded into the state with a full multiplication.
+    /// At least eight bytes, eight at a time, each folded into the state with a full multiplication.
     @inline(__always)
-    private func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64) -> UInt64 {
         var state = seed ^ UInt64(truncatingIfNeeded: bytes.count)
         var index = 0
         while index + 8 <= bytes.count {
-            state = Self.fold(state ^ bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+            state = fold(state ^ bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
             index += 8
         }
         // The rest is read together with bytes that were already read.
-        state = Self.fold(state ^ bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self))
-        return Self.fold(state)
+        state = fold(state ^ bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self))
+        return fold(state)
     }
 
     @inline(__always)

@@ -9,6 +9,7 @@ enum Redaction {
     /// `isBroken` means that the text could not be parsed: then everything before an `@` may be a password, also behind
     /// a `#`, a `?` or a `://`.
     static func url(_ text: String, isBroken: Bool = false) -> String {
+        if !isBroken, isPlain(text) { return text }
         var rest = Array(text.utf8)[...]
         var made: [UInt8] = []
         if isBroken, let at = rest.lastIndex(of: 0x40) {
@@ -32,6 +33,33 @@ enum Redaction {
         clean.reserveCapacity(made.count)
         for byte in made { if isControl(byte) { clean.appendEscaped(byte) } else { clean.append(byte) } }
         return String(decoding: clean, as: UTF8.self)
+    }
+
+    /// Whether a URL stays as it is, like most: it has no byte that begins or ends a secret, or that is escaped. Every
+    /// run that is logged or exported shows its URL.
+    private static func isPlain(_ text: String) -> Bool {
+        let result = text.utf8.withContiguousStorageIfAvailable { text -> Bool in
+            let text = UnsafeRawBufferPointer(text)
+            if text.count < 8 { return false }
+            var index = 0
+            while index + 8 <= text.count {
+                if !isPlain(text.loadUnaligned(fromByteOffset: index, as: UInt64.self)) { return false }
+                index += 8
+            }
+            // The rest is read together with bytes that were already read.
+            return isPlain(text.loadUnaligned(fromByteOffset: text.count - 8, as: UInt64.self))
+        }
+        return result ?? false
+    }
+
+    /// None of these eight bytes is a control character, beyond ASCII, or one of `@?#;\`.
+    @inline(__always)
+    private static func isPlain(_ word: UInt64) -> Bool {
+        let controls = (word &- 0x2020_2020_2020_2020) & ~word
+        let unprintable = (controls | word) & 0x8080_8080_8080_8080 | HostKey.zeroMarks(word ^ 0x7F7F_7F7F_7F7F_7F7F)
+        let users = HostKey.zeroMarks(word ^ 0x4040_4040_4040_4040) | HostKey.zeroMarks(word ^ 0x5C5C_5C5C_5C5C_5C5C)
+        let rests = HostKey.zeroMarks(word ^ 0x3F3F_3F3F_3F3F_3F3F) | HostKey.zeroMarks(word ^ 0x2323_2323_2323_2323)
+        return unprintable | users | rests | HostKey.zeroMarks(word ^ 0x3B3B_3B3B_3B3B_3B3B) == 0
     }
 
     /// What is shown of the text before the last `@`: a scheme that Ferry knows, also behind the first characters of
@@ -96,10 +124,12 @@ extension Redaction {
     /// A value as it may be shown. Fields like `Location` contain a URL, of which only the secrets are removed.
     static func header(_ name: String, _ value: String, sensitive: [String] = []) -> String {
         if isSensitive(name, declared: sensitive) { return mark }
-        if locations.contains(where: { equalNames($0, name) }) { return url(value, isBroken: value.hasPrefix("//")) }
+        // By its bytes: a slash with a combining mark is another character.
+        let hasNoScheme = value.utf8.starts(with: "//".utf8)
+        if locations.contains(where: { equalNames($0, name) }) { return url(value, isBroken: hasNoScheme) }
         // These contain more than a URL, perhaps several URLs: everything up to the last `@` is removed.
         if listsOfLocations.contains(where: { equalNames($0, name) }) { return url(value, isBroken: true) }
-        return isLocation(value) ? url(value, isBroken: value.utf8.starts(with: "//".utf8)) : value
+        return isLocation(value) ? url(value, isBroken: hasNoScheme) : value
     }
 
     /// Whether the value of any other field is a URL of any scheme, or one without a scheme that has a query or a user

@@ -109,6 +109,20 @@ public struct RunInfo: Sendable, Identifiable {
     /// Whether scheme, host and port of the URL are spelled like this: `https://h:8443`.
     package func begins(with origin: String) -> Bool { HostKey.begins(rawURL, with: origin) }
 
+    /// Calls `body` with scheme, host and port as the URL spells them, `https://h:8443`, and with their hash. Returns
+    /// what it returns, or `false` if there is no host.
+    package func withOrigin(hashedWith seed: UInt64, _ body: (UnsafeRawBufferPointer, UInt64) -> Bool) -> Bool {
+        let result = rawURL.utf8.withContiguousStorageIfAvailable { url -> Bool in
+            let url = UnsafeRawBufferPointer(url)
+            let length = HostKey.prefixLength(url)
+            // The shortest text, `http://h`, has eight bytes.
+            if length < 8 { return false }
+            let origin = UnsafeRawBufferPointer(rebasing: url[..<length])
+            return body(origin, HealthyHosts.hash(origin, seed: seed))
+        }
+        return result ?? false
+    }
+
     /// Whether this is the URL that the run began with.
     package func isAbout(_ url: String) -> Bool { rawURL == url }
 }

@@ -79,7 +79,7 @@ final class RunWatch: Sendable {
     func sends(_ built: borrowing BuiltRequest) {
         guard let log else { return }
         let (method, url) = (HTTPMethod(built.transfer.method), built.transfer.url)
-        let headers = built.transfer.headers
+        let headers = built.transfer.allHeaders
         latest.withLock { $0 = SentRequest(method: method, url: url) }
         log.sends(info, method, to: url, Headers(headers))
     }
@@ -240,8 +240,8 @@ final class RunLog: Sendable {
 }
 
 /// An observer that follows every run in a distributed trace: the agent asks it for a span when a run starts. The first
-/// such observer of the configuration gets all runs.
-package protocol RunTracer: RequestObserver {
+/// such observer of the configuration gets all runs. An object, because every run refers to it.
+package protocol RunTracer: AnyObject, RequestObserver {
     /// [caller's thread] Returns the span of a run that starts. `parent` is the current trace context.
     func begin(_ name: () -> String, below parent: TraceContext?) -> RunSpan
 
@@ -352,11 +352,11 @@ package struct RunSpan: Sendable {
     /// The recorded attempts so far, in order.
     package var attempts: [Attempt] { record?.attempts ?? [] }
 
-    /// The context of an attempt that is about to be sent.
-    func begin(_ transfer: borrowing TransferRequest) -> TraceContext {
-        let child = context.child()
-        if let record { record.begin(child, transfer) }
-        return child
+    /// The id of an attempt that is about to be sent.
+    func begin(_ transfer: borrowing TransferRequest) -> UInt64 {
+        let id = TraceContext.newSpan()
+        if let record { record.begin(id, transfer) }
+        return id
     }
 
     /// The response to the latest attempt has arrived.
@@ -371,9 +371,8 @@ private final class SpanRecord: Sendable {
 
     var attempts: [RunSpan.Attempt] { recorded.withLock { $0 } }
 
-    func begin(_ context: TraceContext, _ transfer: borrowing TransferRequest) {
-        let attempt = RunSpan.Attempt(
-            id: context.spanID, start: wallClock(), method: transfer.method, url: transfer.url)
+    func begin(_ id: UInt64, _ transfer: borrowing TransferRequest) {
+        let attempt = RunSpan.Attempt(id: id, start: wallClock(), method: transfer.method, url: transfer.url)
         recorded.withLock { if $0.count < RunSpan.mostAttempts { $0.append(attempt) } }
     }
 

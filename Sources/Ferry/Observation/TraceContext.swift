@@ -20,14 +20,28 @@ public struct TraceContext: Sendable, Hashable {
     /// The current context, of which runs send children. The default is `nil`: nothing is sent.
     @TaskLocal public static var current: TraceContext?
 
+    /// One object, because every run of a task refers to its context.
+    private final class Storage: Sendable {
+        let traceID: ID128
+        let spanID: UInt64
+        let flags: UInt8
+        let state: String
+
+        init(_ traceID: ID128, _ spanID: UInt64, _ flags: UInt8, _ state: String) {
+            (self.traceID, self.spanID, self.flags, self.state) = (traceID, spanID, flags, state)
+        }
+    }
+
+    private let storage: Storage
+
     /// The id of the trace: 16 bytes, not all zero.
-    public let traceID: ID128
+    public var traceID: ID128 { storage.traceID }
     /// The id of the span as a number; not zero.
-    public let spanID: UInt64
+    public var spanID: UInt64 { storage.spanID }
     /// The flags; only ``isSampled`` is defined.
-    public let flags: UInt8
+    public var flags: UInt8 { storage.flags }
     /// The vendor-specific state as it is sent; empty if there is none.
-    public let state: String
+    public var state: String { storage.state }
 
     /// A 16-byte id.
     public struct ID128: Sendable, Hashable {
@@ -48,10 +62,20 @@ public struct TraceContext: Sendable, Hashable {
     }
 
     private init(traceID: ID128, spanID: UInt64, flags: UInt8, state: String) {
-        self.traceID = traceID
-        self.spanID = spanID
-        self.flags = flags
-        self.state = state
+        storage = Storage(traceID, spanID, flags, state)
+    }
+
+    /// Whether all parts are equal.
+    public static func == (left: TraceContext, right: TraceContext) -> Bool {
+        left.storage === right.storage
+            || left.traceID == right.traceID && left.spanID == right.spanID && left.flags == right.flags
+                && left.state == right.state
+    }
+
+    /// Feeds the ids to the hasher.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(traceID)
+        hasher.combine(spanID)
     }
 
     /// Parses the two fields of a request. `nil` if `traceparent` is missing or invalid. If `tracestate` is missing or
@@ -73,7 +97,7 @@ public struct TraceContext: Sendable, Hashable {
     /// Starts a new trace without a system call. It is sampled with this probability, decided by the last 8 bytes of
     /// its id, so that others who sample by the id decide the same.
     package static func begin(sampling fraction: Double) -> TraceContext {
-        let (low, high, span) = SpanNumbers.nextThree()
+        let (high, low, span) = SpanNumbers.nextTrace()
         let isSampled = fraction >= 1 || Double(low) < fraction * 0x1p64
         return TraceContext(
             traceID: ID128(high: high, low: low), spanID: span, flags: isSampled ? 1 : 0, state: "")
@@ -81,50 +105,19 @@ public struct TraceContext: Sendable, Hashable {
 
     /// The value of the `traceparent` field, in version 00.
     public var traceparent: String {
-        String(unsafeUninitializedCapacity: Self.fieldCount) { text in
-            write(to: text)
-            return Self.fieldCount
+        String(unsafeUninitializedCapacity: TraceField.count) { text in
+            field(of: spanID).write(to: UnsafeMutableRawBufferPointer(text))
+            return TraceField.count
         }
     }
 
-    /// The length of a `traceparent` field of version 00.
-    private static let fieldCount = 55
-
-    private func write(to text: UnsafeMutableBufferPointer<UInt8>) {
-        text[0] = 0x30
-        text[1] = 0x30
-        text[2] = 0x2D
-        Self.write(traceID.high, to: text, at: 3)
-        Self.write(traceID.low, to: text, at: 19)
-        text[35] = 0x2D
-        Self.write(spanID, to: text, at: 36)
-        text[52] = 0x2D
-        text[53] = 0x30
-        text[54] = isSampled ? 0x31 : 0x30
-    }
-
-    /// Appends the field, without a string in between.
-    fileprivate func append(to headers: inout HeaderBlock) {
-        headers.append("traceparent", count: Self.fieldCount) { write(to: $0) }
+    /// The field that names this span of the trace.
+    fileprivate func field(of span: UInt64) -> TraceField {
+        TraceField(high: traceID.high, low: traceID.low, span: span, isSampled: isSampled)
     }
 
     private static func write(_ number: UInt64, to text: UnsafeMutableBufferPointer<UInt8>, at start: Int) {
-        let bytes = UnsafeMutableRawBufferPointer(text)
-        bytes.storeBytes(of: digits(of: UInt32(number >> 32)), toByteOffset: start, as: UInt64.self)
-        bytes.storeBytes(
-            of: digits(of: UInt32(truncatingIfNeeded: number)), toByteOffset: start + 8, as: UInt64.self)
-    }
-
-    /// Eight digits in memory order, all at once, because every traced request needs 32 of them.
-    private static func digits(of number: UInt32) -> UInt64 {
-        // One byte for each four bits.
-        var values = UInt64(number)
-        values = (values << 16 | values) & 0x0000_FFFF_0000_FFFF
-        values = (values << 8 | values) & 0x00FF_00FF_00FF_00FF
-        values = (values << 4 | values) & 0x0F0F_0F0F_0F0F_0F0F
-        // 1 where the digit is a letter.
-        let letters = (values + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
-        return (values + 0x3030_3030_3030_3030 + letters * 0x27).bigEndian
+        TraceField.write(number, to: UnsafeMutableRawBufferPointer(text), at: start)
     }
 
     // MARK: Parsing
@@ -208,36 +201,44 @@ extension TraceContext: CustomStringConvertible {
     }
 }
 
-/// Generates span ids. The system's generator takes a system call for each, so this is a counter with a random start,
-/// mixed so that all ids of a process differ and neighbours have nothing in common (SplitMix64).
+/// Generates ids. The system's generator takes a system call for each, so this is a counter with a random start, mixed
+/// so that all ids of a process differ and neighbours have nothing in common (SplitMix64).
 private enum SpanNumbers {
     private static let counter = Atomic<UInt64>(.random(in: 0 ... .max))
+
+    /// The low half of a trace's id says where the counter was. If the high half said nothing else, two processes would
+    /// meet as easily as with ids of 64 bits.
+    private static let key = UInt64.random(in: 0 ... .max)
 
     private static let step: UInt64 = 0x9E37_79B9_7F4A_7C15
 
     static func next() -> UInt64 { mixed(counter.wrappingAdd(step, ordering: .relaxed).newValue) }
 
-    /// Three at once, because all threads share the counter.
-    static func nextThree() -> (UInt64, UInt64, UInt64) {
-        let last = counter.wrappingAdd(3 &* step, ordering: .relaxed).newValue
-        return (mixed(last), mixed(last &- step), mixed(last &- 2 &* step))
+    /// The halves of a trace's id and the id of its span, all at once, because all threads share the counter.
+    static func nextTrace() -> (high: UInt64, low: UInt64, span: UInt64) {
+        let last = counter.wrappingAdd(2 &* step, ordering: .relaxed).newValue
+        // One half that is not zero is enough.
+        return (scrambled(last ^ key), mixed(last), mixed(last &- step))
     }
 
     private static func mixed(_ position: UInt64) -> UInt64 {
-        var number = position
-        number = (number ^ number >> 30) &* 0xBF58_476D_1CE4_E5B9
-        number = (number ^ number >> 27) &* 0x94D0_49BB_1331_11EB
-        number ^= number >> 31
+        let number = scrambled(position)
         // Zero is not a valid id; it occurs once in the whole sequence.
         return number == 0 ? next() : number
     }
+
+    /// Different for different positions.
+    private static func scrambled(_ position: UInt64) -> UInt64 {
+        var number = position
+        number = (number ^ number >> 30) &* 0xBF58_476D_1CE4_E5B9
+        number = (number ^ number >> 27) &* 0x94D0_49BB_1331_11EB
+        return number ^ number >> 31
+    }
 }
 
-/// The context in which a run started. Boxed, because most runs have none.
-final class TraceParent: Sendable {
-    let context: TraceContext
-
-    init(_ context: TraceContext) { self.context = context }
+extension TraceContext {
+    /// The id of a new span below this one.
+    static func newSpan() -> UInt64 { SpanNumbers.next() }
 }
 
 extension BuiltRequest {
@@ -246,27 +247,26 @@ extension BuiltRequest {
     /// Context, 3.2).
     mutating func beginSpan(of watch: RunWatch?, isSent: Bool = true) {
         if let watch, let span = watch.span, span.isPropagated {
-            let attempt = span.begin(transfer)
+            let id = span.begin(transfer)
             let fields = span.numbering?.begin(transfer.method)
             guard isSent, watch.sendsTrace else { return }
-            guard let fields else { return append(attempt) }
+            guard let fields else { return append(span.context, span: id) }
             let present = Headers(transfer.headers)
             // A context that the request has set is a whole: it has a state, or none.
             let hasOwn = present.contains("traceparent")
             for (name, value) in fields where !present.contains(name) && !(hasOwn && name == "tracestate") {
                 transfer.headers.append(name, value)
             }
-        } else if isSent, let context = trace?.context {
-            append(context.child())
+        } else if isSent, let trace {
+            append(trace, span: TraceContext.newSpan())
         }
     }
 
-    /// Adds the fields of a span, unless there is a context already.
-    mutating func append(_ span: TraceContext) {
+    /// Adds the fields of a span of this trace, unless there is a context already.
+    mutating func append(_ context: TraceContext, span: UInt64) {
         if transfer.headers.contains("traceparent") { return }
-        span.append(to: &transfer.headers)
-        if !span.state.isEmpty, !transfer.headers.contains("tracestate") {
-            transfer.headers.append("tracestate", span.state)
-        }
+        transfer.trace = context.field(of: span)
+        let state = context.state
+        if !state.isEmpty, !transfer.headers.contains("tracestate") { transfer.headers.append("tracestate", state) }
     }
 }

@@ -205,6 +205,39 @@ extension UnsafeRawBufferPointer {
     }
 }
 
+/// The stored attributes of a response, in addition to head and body.
+struct CacheAttributes: Sendable, Equatable {
+    /// The redacted URL after redirects; `nil` if there were none.
+    var url: String?
+    /// The names of the request's header fields in `Vary`, in lower case (RFC 9110, 12.5.5).
+    var varying: [String] = []
+    /// The digest of their values.
+    var variance = CacheDigest.none
+}
+
+extension CacheAttributes {
+    /// Decodes the attributes of an entry; `nil` if they are invalid.
+    init?(_ bytes: UnsafeRawBufferPointer) {
+        var reader = AttributeReader(bytes[...])
+        guard reader.byte() == Self.format, let variance = reader.bytes(CacheDigest.count), let url = reader.text(),
+            let varying = reader.text(), reader.isAtEnd
+        else { return nil }
+        self.variance = CacheDigest(bytes: UnsafeRawBufferPointer(rebasing: variance))
+        self.url = url.isEmpty ? nil : url
+        self.varying = varying.split(separator: " ").map(String.init)
+    }
+
+    private static let format: UInt8 = 1
+
+    var encoded: [UInt8] {
+        var bytes = [Self.format]
+        variance.withBytes { bytes.append(contentsOf: $0) }
+        bytes.appendCounted(url ?? "")
+        bytes.appendCounted(varying.joined(separator: " "))
+        return bytes
+    }
+}
+
 extension CacheStage {
     /// The response that another run, usually in another process, fetches for this one. `nil` if this run has to fetch
     /// it, also because the other takes too long.

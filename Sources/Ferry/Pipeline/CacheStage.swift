@@ -38,7 +38,7 @@ struct CacheStage: Sendable {
     /// Ends at the latest with this stage.
     var lease: CacheLease?
     /// Read before the request was sent.
-    private var mark: ResponseCache.InvalidationMark?
+    private var sending: ResponseCache.Sending?
 
     init(_ plan: CachePlan?, _ mode: CacheMode, url: String, _ reading: RequestReading? = nil, by core: AgentCore) {
         (self.plan, self.mode, self.url, self.reading, self.core) = (plan, mode, url, reading, core)
@@ -188,7 +188,7 @@ struct CacheStage: Sendable {
         }
         if plan != nil { core.cache?.counters.missed(miss) }
         if !mode.asksNetwork { return .refused(.notCached(miss, url: call.url)) }
-        if plan != nil { mark = core.cache?.invalidationMark }
+        if plan != nil { sending = core.cache.map { ResponseCache.Sending($0) } }
         // The user may log out while the transfer is active.
         let (hadCookies, cookieAdditions) = (plan != nil && core.hasCookies, core.cookieAdditions)
         let fetched = await fetch(call, control)
@@ -242,7 +242,7 @@ struct CacheStage: Sendable {
             return .end
         }
         if plan.writing == .synchronous { return .write(kept) }
-        core.cache?.keep(kept, under: plan.key, since: mark)
+        core.cache?.keep(kept, under: plan.key, since: sending)
         lease = nil
         return .end
     }
@@ -251,8 +251,8 @@ struct CacheStage: Sendable {
     /// arrived.
     mutating func write(_ kept: KeptResponse, _ control: RunControl, until deadline: ContinuousClock.Instant?) async {
         guard let cache = core.cache, let plan else { return }
-        let _: Bool? = await control.wait(until: deadline) { [lease, mark] done in
-            cache.keep(kept, under: plan.key, since: mark, done)
+        let _: Bool? = await control.wait(until: deadline) { [lease, sending] done in
+            cache.keep(kept, under: plan.key, since: sending, done)
             // The storage carries both out in this order.
             lease?.end()
         }

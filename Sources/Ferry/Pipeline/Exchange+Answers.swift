@@ -305,6 +305,8 @@ extension Exchange {
             let current = session.withCurrentToken(outgoing)
             token = current.map { _ in session.generation }
             isTokenInField = wasInField || current.map { isOther($0, than: outgoing) } ?? false
+            // Whoever gets the token later may be another user.
+            if current == nil { hadCookies = true }
             return current ?? outgoing
         }
         let prepared = try await session.prepared(outgoing, for: control, until: deadline)

@@ -27,8 +27,8 @@ struct Exchange {
     var granted: [Granted] = []
     /// The generation of the token in the request, `nil` without one, and whether `Authorization` carries it.
     var (token, isTokenInField) = (UInt64?.none, false)
-    /// Whether a missing or expired token is replaced before the request is sent.
-    var refreshesToken = true
+    /// Whether a missing or expired token is replaced before the request is sent. It is not if only the cache is asked.
+    var refreshesToken: Bool
     /// What followed when the token was refused; `nil` if it was not, or was accepted since.
     var refusal: TokenRefusal?
     /// The fields that adapters and the authenticator have added. They are meant for the first server only.
@@ -88,13 +88,11 @@ struct Exchange {
         _ core: AgentCore, _ call: Call, _ control: RunControl, _ carrier: (any BodyCarrier)?,
         after first: Answer
     ) {
-        self.core = core
-        self.call = call
-        self.control = control
-        self.carrier = carrier
+        (self.core, self.call, self.control, self.carrier) = (core, call, control, carrier)
         redirects = RedirectMachine(call.redirectPolicy)
         retries = RetryMachine(call.retryPolicy)
         url = call.url
+        refreshesToken = call.http?.mode.asksNetwork ?? true
         ownFiles = (try? call.snapshot?.get())?.files
         files = ownFiles
         credentials = call.digest.map { [Granted(credential: $0, schemes: .digest)] } ?? []
@@ -324,9 +322,10 @@ struct Exchange {
             core, cache, plan,
             HTTPCacheStage.Sent(
                 method: built.transfer.method, url: url, fields: fields, hasBody: !built.transfer.body.isNone,
-                key: HTTPCacheKey(cache.httpPrefix, plan.terms, secrets.map(\.secret)), secrets: sent,
-                added: added.map(\.name),
-                hadCookies: hadCookies, isRepeatable: !hasSentUnsafe, isRetry: isRetry),
+                key: HTTPCacheKey(
+                    cache.httpPrefix, isPublicOnly: built.transfer.publicOnly, plan.terms, secrets.map(\.secret)),
+                secrets: sent, added: added.map(\.name), hadCookies: hadCookies, isRepeatable: !hasSentUnsafe,
+                isRetry: isRetry),
             of: call.request)
     }
 

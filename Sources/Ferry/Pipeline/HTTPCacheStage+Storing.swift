@@ -29,16 +29,20 @@ extension HTTPCacheStage {
         if stored == nil, plan.mode.way == .reload, !isUnknown, isAnswerableMethod {
             _ = await find(control, until: deadline)
         }
-        if sent.method == "HEAD" { updateByHead(result, response, now) }
         let directives = ResponseDirectives(response)
         let lifetime = Freshness.lifetime(
             status: result.status, response, directives, isShared: plan.terms.isShared, responseTime: now)
-        if let refusal = refusal(of: result, response, directives, lifetime) {
+        let refusal = refusal(of: result, response, directives, lifetime)
+        // A response that may not be stored changes no stored one either (RFC 9111, 4.3.5).
+        let updates = isHead && ![.noStore, .notShared, .vary, .invalidated].contains(refusal)
+        if updates { updateByHead(result, response, now) }
+        if let refusal {
             cache.counters.refused(refusal)
             if lease != nil { cache.unshared.note(key) }
             status.detail = refusal.rawValue
-            if makesOutdated(result.status) && !(refusal == .invalidated && staysStale) {
-                removeSelected(now)
+            if makesOutdated(result) && !(refusal == .invalidated && staysStale) {
+                // The response to GET was updated or removed.
+                removeSelected(now, onlyHeads: updates && (200..<300).contains(result.status))
             }
             return .deliver(result, trace(status), validation: nil)
         }
@@ -67,7 +71,7 @@ extension HTTPCacheStage {
         } else if isAnswerableMethod && cache.isInvalidated(key, since: invalidationMark) {
             cache.counters.refused(.invalidated)
             status.detail = CacheRefusal.invalidated.rawValue
-            if makesOutdated(result.status) && !staysStale { removeSelected(now) }
+            if makesOutdated(result) && !staysStale { removeSelected(now) }
         }
         return .deliver(result, trace(status), validation: nil)
     }
@@ -110,8 +114,7 @@ extension HTTPCacheStage {
         // An adapter may add another value next time, and the value is not known before the lookup.
         let varying = VaryRules.names(response) ?? []
         if core.addsCookies(to: varying) { return .vary }
-        // The server may accept another token of the same owner.
-        if plan.terms.sensitiveData != .none && (result.status == 401 || result.status == 407) { return .status }
+        if isTokenRefused(result) { return .status }
         if varying.contains(where: { name in sent.added.contains { equalNames($0, name) } }),
             plan.terms.sensitiveData == .none
         {
@@ -123,8 +126,17 @@ extension HTTPCacheStage {
     }
 
     /// Whether a response that is not stored shows that the stored one is outdated.
-    private func makesOutdated(_ status: Int) -> Bool {
-        isAnswerableMethod && status < 500 && ![206, 304, 401, 407, 408, 412, 416, 429].contains(status)
+    private func makesOutdated(_ result: TransferResult) -> Bool {
+        isAnswerableMethod && result.status < 500 && !isTokenRefused(result)
+            && ![206, 304, 401, 407, 408, 412, 416, 429].contains(result.status)
+    }
+
+    /// Whether the token in the request was refused, for example by a redirect to a page for signing in: the server may
+    /// accept another token of the same owner.
+    private func isTokenRefused(_ result: TransferResult) -> Bool {
+        if plan.terms.sensitiveData == .none || result.status < 300 { return false }
+        if result.status == 401 || result.status == 407 { return true }
+        return core.tokens?.isRefused(Response(result, url: sent.url)) ?? false
     }
 
     /// Whether the stored response was stale when this run asked, and only others have removed something since, perhaps
@@ -135,11 +147,13 @@ extension HTTPCacheStage {
             && !cache.hasInvalidated(key, since: invalidationMark)
     }
 
-    private func removeSelected(_ now: CacheTime) {
+    private func removeSelected(_ now: CacheTime, onlyHeads: Bool = false) {
         guard let stored, !stored.all.isEmpty else { return }
         cache.changing.withLock { _ in
-            guard let current = currentVariants else { return cache.remove(key) }
-            let left = current.filter { !serves($0.varying, $0.variance) || isNewer($0, now) }
+            guard let current = currentVariants else { return onlyHeads ? () : cache.remove(key) }
+            let left = current.filter {
+                !serves($0.varying, $0.variance) || isNewer($0, now) || (onlyHeads && !$0.isHead)
+            }
             if left.count == current.count { return }
             if left.isEmpty { return cache.remove(key) }
             let made = StoredVariants(left, stored: now, maxBytes: cache.maxEntryBytes)
@@ -266,15 +280,18 @@ extension HTTPCacheStage {
         let times = StoredVariant.Times(request: requestTime, response: now, initialAge: age)
         // The variant that the request selects, or will select from now on.
         let index = selected.map { which.contains($0) ? $0 : first } ?? first
-        var updated: [StoredVariant] = []
+        var (updated, isWritten) = ([StoredVariant](), false)
         for place in which {
             let old = stored.all[place]
             guard let new = old.updated(by: fields, times, isShared: plan.terms.isShared) else { continue }
-            updated.append(new)
-            if place != index { continue }
-            // It still serves the requests that it has served, and from now on requests like this one, too.
-            if let own = new.answering({ variance($0) }, isShared: plan.terms.isShared) { updated.append(own) }
-            updated.swapAt(0, updated.count - 1)
+            let own = place == index ? new.answering({ variance($0) }, isShared: plan.terms.isShared) : nil
+            // It still serves the requests that it has served, unless other fields decide from now on, whose values are
+            // only known of this request.
+            let isKept = new.varying == old.varying || (place == index && own == nil)
+            if isKept { updated.insert(new, at: place == index ? 0 : updated.count) }
+            // From now on it serves requests like this one, too.
+            if let own { updated.insert(own, at: 0) }
+            isWritten = isWritten || own != nil || !isKept || old.isWorthWriting(as: new, by: fields)
         }
         guard let new = updated.first else { return .deliver(result, trace(status), validation: nil) }
         let old = stored.all[index]
@@ -288,7 +305,6 @@ extension HTTPCacheStage {
             // The stored response stays as it is, unless it was removed.
         } else if isStorable {
             let replaced = which.map { stored.all[$0] }
-            let isWritten = updated.count > 1 || old.isWorthWriting(as: new, by: fields)
             status.isStored = await change(updated, now, writes: isWritten, renews: true, control, until: deadline) {
                 [updated, stage = self] current in
                 // The response to a later HEAD says more about it (RFC 9111, 4.3.5).
@@ -376,15 +392,5 @@ extension HTTPCacheStage {
             lookMark = cache.recentStores.next()
             stored = made  // The next change begins with it, also without memory.
         }
-    }
-}
-
-extension StoredVariant {
-    /// The same variant for requests with other values of the fields in its `Vary`; `nil` if it already serves them.
-    fileprivate func answering(_ variance: ([String]) -> CacheDigest, isShared: Bool) -> StoredVariant? {
-        if varying.isEmpty || variance(varying) == self.variance { return nil }
-        return StoredVariant(
-            result, times, isHead: isHead, isDecoded: isDecoded, varying: varying, variance: variance(varying),
-            isShared: isShared)
     }
 }

@@ -132,8 +132,10 @@ struct HTTPCacheStage: Sendable {
             if !plan.mode.asksNetwork { return .refuse(.unknownCredentials) }
             return directives.onlyIfCached ? onlyIfCached() : .send([])
         }
-        // A refresh must not wait for a run that may wait for the token, or for a place of such runs.
-        var (mayWait, mayLease, mayRepeat) = (!control.isRefresh, !control.isRefresh, true)
+        let mayAsk = plan.mode.asksNetwork && !directives.onlyIfCached
+        // A refresh must not wait for a run that may wait for the token, or for a place of such runs; and who does not
+        // use the network does not wait for that of others.
+        var (mayWait, mayLease, mayRepeat) = (!control.isRefresh && mayAsk, !control.isRefresh && mayAsk, true)
         while true {
             standIn = nil
             guard let isInMemory = await find(control, until: deadline) else { return nil }
@@ -142,6 +144,10 @@ struct HTTPCacheStage: Sendable {
             (requestTime, mark) = (now, cache.recentStores.next())
             invalidationMark = cache.invalidationMark
             guard let selected, let variant = stored?.all[selected] else {
+                if isInMemory {
+                    guard let isReplaced = await isReplaced(control, until: deadline) else { return nil }
+                    if isReplaced { continue }
+                }
                 if mayLease, isLeased {
                     mayLease = false
                     switch await waitForOther(control, until: deadline) {
@@ -176,18 +182,25 @@ struct HTTPCacheStage: Sendable {
                 if standsIn, let served = served(variant, at: now) {
                     standIn = (served, trace(of: variant, at: now, isStale: true))
                 }
+                let servesOthers =
+                    !needsServer
+                    && facts.servesOthersOnceValidated(directives, allowance, isShared: plan.terms.isShared)
+                // Without the server, or if it fails, what another process has stored since is better than nothing or
+                // than a stale response.
+                if isInMemory && servesOthers && (!mayAsk || standsIn) {
+                    guard let isReplaced = await isReplaced(control, until: deadline) else { return nil }
+                    if isReplaced { continue }
+                }
                 let target = VariantKey(key: key, variance: variant.variance)
                 // The response to a request with its own conditions may be of no use to others.
-                if !hasOwnConditions, let lead = cache.validations.lead(target) {
+                if mayAsk, !hasOwnConditions, let lead = cache.validations.lead(target) {
                     // Another run has validated it since the lookup.
                     if mayRepeat, let current = cache.recallEntry(key), current !== stored {
                         mayRepeat = false
                         continue
                     }
                     self.lead = lead
-                } else if mayWait, !needsServer, cache.validations.isUnderWay(target),
-                    facts.servesOthersOnceValidated(directives, allowance, isShared: plan.terms.isShared)
-                {
+                } else if mayWait, servesOthers, cache.validations.isUnderWay(target) {
                     // Another run is validating it: the result may serve this one, too (RFC 9111, 4).
                     mayWait = false
                     let isOver = await control.wait(until: deadline) { cache.validations.wait(target, $0) }
@@ -236,6 +249,19 @@ struct HTTPCacheStage: Sendable {
         }
         selected = stored?.index(isHead: isHead) { variance($0) }
         return isInMemory
+    }
+
+    /// Whether another process has stored a newer response than the one in memory; it is in memory then. The storage is
+    /// asked once for each response in memory. `nil` if the run was ended meanwhile.
+    private mutating func isReplaced(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
+        guard cache.isShared, let stored, stored.beginsComparison() else { return false }
+        let loaded: StoredEntry?? = await control.wait(until: deadline) { done in
+            cache.loadEntry(key) { entry, _ in done(entry) }
+        }
+        guard let loaded else { return nil }
+        (requestTime, invalidationMark) = (cache.clock(), cache.invalidationMark)
+        mark = cache.recentStores.next()
+        return (loaded?.marks.stored ?? .min) > stored.marks.stored
     }
 
     /// The next step after a miss: use the network, unless the mode or the request forbids it.

@@ -24,7 +24,8 @@ final class PlainValidation: Sendable {
     let cookieAdditions: UInt64
     /// Whether the stored response may be used if the server fails (RFC 5861, 4).
     let standsIn: Bool
-    /// While it exists, other runs wait for this validation. `nil` if another run is validating the same response.
+    /// While it exists, other runs wait for this validation. `nil` if another run is validating the same response, or
+    /// if nobody waits.
     let lead: ValidationTable.Lead?
     /// The conditions of the request (RFC 9111, 4.3.1).
     let conditions: HeaderBlock
@@ -64,8 +65,11 @@ final class PlainValidation: Sendable {
         guard case .validate(let standsIn) = verdict, !directives.noStore, !directives.onlyIfCached else { return nil }
         conditions = stored.conditions(selecting: index)
         if conditions.bytes.isEmpty { return nil }
-        lead = cache.validations.lead(VariantKey(key: key, variance: variant.variance))
-        if facts.servesOthersOnceValidated(directives, allowance, isShared: isShared) {
+        let servesOthers = facts.servesOthersOnceValidated(directives, allowance, isShared: isShared)
+        // Nobody waits for a response that has to be validated for each run.
+        let mayServe = !variant.directives.noCache && variant.lifetime.microseconds > 0
+        lead = mayServe ? cache.validations.lead(VariantKey(key: key, variance: variant.variance)) : nil
+        if servesOthers && mayServe {
             // Another run is validating it, and an exchange can wait for that run. A plain transfer cannot.
             if lead == nil { return nil }
             // Another run has validated it since the lookup.
@@ -84,8 +88,10 @@ final class PlainValidation: Sendable {
         _ request: R, at servers: Servers, isCancelled: Bool, _ watch: RunWatch?, by core: AgentCore
     ) -> AwaitedRun? {
         guard var built = try? core.builder.build(request, at: servers, after: plan.target.reading) else { return nil }
+        // Whatever else the run needs later is made again from what was read, except a key that was generated.
         let run = AwaitedRun(
-            url: built.transfer.url, tag: request.tag, watch: watch, servers: servers, snapshot: RequestSnapshot(built))
+            url: built.transfer.url, tag: request.tag, watch: watch, servers: servers,
+            snapshot: request.idempotencyKey == nil ? nil : RequestSnapshot(built))
         if isCancelled {
             core.refuse(run, .cancelled(nil, url: run.url))
             return run
@@ -127,13 +133,9 @@ final class PlainValidation: Sendable {
         }
         lead?.end()
         cache.counters.validated()
-        var status = CacheStatus.forwarded(forward)
-        (status.isStored, status.forwardStatus) = (isStored, 304)
-        let remaining = new.lifetime.microseconds - times.initialAge
-        status.ttl = .seconds(remaining.flooredSeconds)
         var trace = CacheTrace(outcome: .validated(age: .microseconds(times.initialAge)))
-        (trace.isHTTP, trace.more) = (true, CacheTraceStatus(status))
-        trace.remaining = remaining
+        (trace.isHTTP, trace.forward, trace.isStored) = (true, forward, isStored)
+        trace.remaining = new.lifetime.microseconds - times.initialAge
         let origin = ResponseOrigin(
             url: plan.target.url, cache: trace, hasUnknownCredentials: core.hasCookies, validation: result)
         return .arrived(new.result, origin)
@@ -215,10 +217,18 @@ extension HTTPCacheStage {
         _ call: Call, _ plan: HTTPCachePlan, _ control: RunControl, by core: AgentCore
     ) async -> Answer? {
         let target = plan.target
-        guard let cache = core.cache, let key = target.key, !target.hasDirectives,
-            plan.terms.sensitiveData != .none || !core.hasCookies,
-            let stored = await find(key, in: cache, control, until: call.end)
-        else { return nil }
+        guard let cache = core.cache, plan.terms.sensitiveData != .none || !core.hasCookies else { return nil }
+        guard let key = target.key, !target.hasDirectives else {
+            // Adapters, the authenticator or its own fields decide which response serves the request.
+            var asking = call.ofPart
+            asking.http = HTTPCachePlan(plan.terms, .cacheOnly, target)
+            let found = await Exchange.answer(asking, control, by: core)
+            guard case .arrived(let result, let origin) = found, origin.cache?.isHit == true,
+                origin.cache?.isStale == false
+            else { return nil }
+            return result.status < 300 ? found : nil
+        }
+        guard let stored = await find(key, in: cache, control, until: call.end) else { return nil }
         return hit(on: stored, of: call.request, target, now: cache.clock(), by: core)
     }
 

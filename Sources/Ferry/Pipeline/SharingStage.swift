@@ -71,6 +71,8 @@ struct SharingStage: Sendable {
         material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(token.map(String.init) ?? "none")")
         let policy = core.cachePolicy(of: request)
         (policy.terms?.sensitiveData ?? policy.http?.sensitiveData ?? .none).withBytes { material.appendCounted($0) }
+        // A run that waits for the disk must not end with one that does not.
+        material.append((policy.terms?.writing ?? policy.http?.writing) == .synchronous ? 1 : 0)
         // The HTTP cache (RFC 9111) comes after this stage.
         if let http = call.http { material.appendCounted("\(http.terms.isShared) \(http.mode)") }
         material.appendCounted("\(transfer.acceptedEncodings) \(transfer.isIdempotent) \(control.isRefresh)")

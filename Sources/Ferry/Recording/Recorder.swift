@@ -120,7 +120,7 @@ public final class Recorder: Sendable {
     /// Without user and password, secret argument values, and fragment.
     func shown(url whole: String) -> (url: String, query: [HTTPArchive.Pair]) {
         let url = whole.utf8.firstIndex(of: UInt8(ascii: "#")).map { String(whole[..<$0]) } ?? whole
-        let hasNoScheme = url.hasPrefix("//")
+        let hasNoScheme = url.utf8.starts(with: "//".utf8)
         guard let mark = url.utf8.firstIndex(of: UInt8(ascii: "?")) else {
             return (Redaction.url(url, isBroken: hasNoScheme), [])
         }
@@ -156,7 +156,7 @@ struct RecordedExchange: Sendable {
         self.number = number
         url = request.url
         method = request.method
-        headers = Headers(request.headers)
+        headers = Headers(request.allHeaders)
         switch request.body {
         case .none: hasBody = false
         case .bytes(let bytes): (hasBody, body) = (true, bytes.count <= limit ? bytes : nil)

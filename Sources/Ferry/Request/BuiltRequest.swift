@@ -93,7 +93,7 @@ struct BuiltRequest: ~Copyable, Sendable {
     /// Whether the request's own header fields set the content type.
     var ownsContentType = false
     /// The parent context of its spans; `nil` if there is none or if it must not be sent.
-    var trace: TraceParent?
+    var trace: TraceContext?
     /// Counts the bytes of the body as they are sent, if upload progress may be requested.
     var meter: UploadMeter?
     /// Receives informational responses; `nil` if nobody does.
@@ -150,16 +150,19 @@ final class RequestReading: Sendable {
     let body: RequestBody?
     let acceptedContentTypes: [String]?
     let acceptedEncodings: [ContentEncoding]?
+    /// Whether it may go to addresses of the public internet only (``Request/addressPolicy``).
+    let isPublicOnly: Bool
     /// Whether these are the members of ``Request/prebuiltRequest``.
     let isPrebuilt: Bool
 
     init<R: Request>(
-        of request: R, joined: JoinedURL, headers: Headers, method: HTTPMethod, arguments: Arguments = Arguments(),
-        encoding: ArgumentEncoding = .automatic, authorization: Authorization? = nil, body: RequestBody? = nil,
-        isPrebuilt: Bool = false
+        of request: R, joined: JoinedURL, headers: Headers, isPublicOnly: Bool, method: HTTPMethod,
+        arguments: Arguments = Arguments(), encoding: ArgumentEncoding = .automatic,
+        authorization: Authorization? = nil, body: RequestBody? = nil, isPrebuilt: Bool = false
     ) {
         (acceptedContentTypes, acceptedEncodings) = (request.acceptedContentTypes, request.acceptedEncodings)
         (self.joined, self.headers, self.method, self.isPrebuilt) = (joined, headers, method, isPrebuilt)
+        self.isPublicOnly = isPublicOnly
         (self.arguments, self.encoding) = (arguments, encoding)
         (self.authorization, self.body) = (authorization, body)
     }
@@ -176,7 +179,7 @@ struct RequestSnapshot: Sendable {
     private let coding: RequestBody.Coding?
     fileprivate let isIdempotent: Bool
     private let ownsContentType: Bool
-    private let trace: TraceParent?
+    private let trace: TraceContext?
     let announcedLength: String?
 
     init(_ built: borrowing BuiltRequest) {
@@ -252,13 +255,20 @@ public struct Authorization: Sendable, Hashable {
         case value(String)
         /// Credentials for the server's challenge.
         case digest(Credential)
+        /// A user name with a colon, which Basic would end at the colon: it is never sent.
+        case invalidBasic(Credential)
     }
 
     let kind: Kind
 
-    /// User and password as UTF-8 (RFC 7617), sent without waiting for a challenge.
+    /// User and password as UTF-8 (RFC 7617), sent without waiting for a challenge. The user name must not contain a
+    /// colon, because it ends at the first one: a request that would send such a name, also one from a URL, fails with
+    /// `invalidRequest`, and nothing is sent. The password may contain colons.
     public static func basic(_ user: String, _ password: String) -> Authorization {
-        Authorization(kind: .value("Basic " + Data("\(user):\(password)".utf8).base64EncodedString()))
+        if user.utf8.contains(UInt8(ascii: ":")) {
+            return Authorization(kind: .invalidBasic(Credential(user: user, password: password)))
+        }
+        return Authorization(kind: .value("Basic " + Data("\(user):\(password)".utf8).base64EncodedString()))
     }
 
     /// A token (RFC 6750), sent without waiting for a challenge.
@@ -272,8 +282,24 @@ public struct Authorization: Sendable, Hashable {
         Authorization(kind: .digest(Credential(user: user, password: password)))
     }
 
-    /// The value of the header field; `nil` if nothing is sent before a challenge.
-    var value: String? { if case .value(let value) = kind { value } else { nil } }
+    /// The value of the header field; `nil` if nothing is sent before a challenge. That of a user name with a colon is
+    /// no valid one, so that no cache has a response for it.
+    var value: String? {
+        switch kind {
+        case .value(let value): value
+        case .digest: nil
+        case .invalidBasic(let credential):
+            "Basic "
+                + [credential.user, credential.password].map { Data($0.utf8).base64EncodedString() }
+                .joined(separator: ":")
+        }
+    }
+
+    /// The value to send, if it can be sent.
+    func sentValue(url: String) throws(RequestError) -> String? {
+        if case .invalidBasic = kind { throw .colonInUser(url: url) }
+        return value
+    }
 
     /// The credentials for challenges; `nil` if there are none.
     var digest: Credential? { if case .digest(let credential) = kind { credential } else { nil } }
@@ -346,5 +372,11 @@ extension RequestError {
     /// The error for a credential that would not be sent as intended.
     static func unusableCredential(url: String) -> RequestError {
         RequestError(preparing: .invalidRequest, message: "a credential contains a control character", url: url)
+    }
+
+    /// The error for a user name that Basic would send as another one (RFC 7617, 2).
+    static func colonInUser(url: String) -> RequestError {
+        RequestError(
+            preparing: .invalidRequest, message: "the user name for Basic contains a colon (RFC 7617)", url: url)
     }
 }

@@ -18,7 +18,7 @@ final class RequestBuilder: Sendable {
     let acceptedEncodings: [ContentEncoding]
     /// Identifies the client certificate by its content, because the file may be replaced in place.
     let clientCertificate: String?
-    /// Identifies the settings that decide which servers are trusted; empty for the default.
+    /// Identifies the settings that decide which servers are trusted, and where connections go; empty for the defaults.
     let trust: [UInt8]
     private let liveServers: Mutex<Servers>
     let headers: CommonHeaders
@@ -41,7 +41,7 @@ final class RequestBuilder: Sendable {
         userAgent = configuration.userAgent
         acceptedEncodings = configuration.acceptedEncodings
         clientCertificate = configuration.tls.clientCertificate.map { $0.identity }
-        trust = configuration.tls.trust
+        trust = configuration.tls.trust + configuration.route
         liveServers = Mutex(
             Servers(
                 base: configuration.baseURL, cdn: configuration.cdnURL, filters: configuration.urlFilters))
@@ -87,8 +87,8 @@ final class RequestBuilder: Sendable {
             let custom = OutgoingRequest(
                 own: reading.method, url: reading.joined.url, headers: reading.headers, body: reading.body)
             return try build(
-                custom, at: reading.joined, as: request, encodings: reading.acceptedEncodings, opensBody: opensBody,
-                defersFiles: defersFiles)
+                custom, at: reading.joined, as: request, reading.isPublicOnly, encodings: reading.acceptedEncodings,
+                opensBody: opensBody, defersFiles: defersFiles)
         }
         if reading == nil, let custom = request.prebuiltRequest {
             let joined = try join(custom.url)
@@ -101,7 +101,7 @@ final class RequestBuilder: Sendable {
         var built = BuiltRequest(
             transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
         let encodings = if let reading { reading.acceptedEncodings } else { request.acceptedEncodings }
-        try describe(request, method: method, encodings: encodings, in: &built)
+        try describe(request, reading?.isPublicOnly, method: method, encodings: encodings, in: &built)
         let body = if let reading { reading.body } else { request.body }
         let contentType = try fill(
             &built, body: body, arguments: reading?.arguments ?? request.arguments,
@@ -141,12 +141,12 @@ final class RequestBuilder: Sendable {
     /// Builds a prebuilt request. The request's base URL, arguments, header fields and credentials, and the
     /// configuration's header fields, are not used.
     private func build<R: Request>(
-        _ complete: OutgoingRequest, at joined: JoinedURL, as request: R, encodings: [ContentEncoding]?,
-        opensBody: Bool, defersFiles: Bool
+        _ complete: OutgoingRequest, at joined: JoinedURL, as request: R, _ isPublicOnly: Bool? = nil,
+        encodings: [ContentEncoding]?, opensBody: Bool, defersFiles: Bool
     ) throws(RequestError) -> BuiltRequest {
         var built = BuiltRequest(
             transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
-        try describe(request, method: complete.method, encodings: encodings, in: &built)
+        try describe(request, isPublicOnly, method: complete.method, encodings: encodings, in: &built)
         built.trace = trace(of: request, complete.headers)
         built.ownsContentType = complete.headers.contains("Content-Type")
         try place(complete, credentials: joined.credentials, in: &built)
@@ -163,10 +163,10 @@ final class RequestBuilder: Sendable {
     }
 
     /// The current trace context, unless the request turns it off or sets its own fields.
-    private func trace<R: Request>(of request: R, _ own: Headers) -> TraceParent? {
+    private func trace<R: Request>(of request: R, _ own: Headers) -> TraceContext? {
         guard let context = TraceContext.current, request.propagatesTrace, !own.contains("traceparent")
         else { return nil }
-        return TraceParent(context)
+        return context
     }
 
     /// Builds one attempt of a run, from the request that adapters, the authenticator and redirects have made.
@@ -225,7 +225,8 @@ final class RequestBuilder: Sendable {
 
     /// Sets everything except header fields and body.
     private func describe<R: Request>(
-        _ request: R, method: HTTPMethod, encodings: [ContentEncoding]?, in built: inout BuiltRequest
+        _ request: R, _ isPublicOnly: Bool?, method: HTTPMethod, encodings: [ContentEncoding]?,
+        in built: inout BuiltRequest
     ) throws(RequestError) {
         let url = built.transfer.url
         try check(method, url: url)
@@ -238,10 +239,13 @@ final class RequestBuilder: Sendable {
         built.isIdempotent = request.isIdempotent
         built.transfer.isIdempotent = built.isIdempotent
         if let recorder, let own = request.redirectPolicy { recorder.declare(own.sensitiveHeaders) }
-        built.transfer.publicOnly = (request.addressPolicy ?? addressPolicy).isPublicOnly
+        built.transfer.publicOnly = isPublicOnly ?? self.isPublicOnly(request)
         if let encodings { built.transfer.acceptedEncodings = TransferEncodings(encodings) }
         if let proxy = request.proxy ?? proxy { built.transfer.proxy = try proxy.route(for: url)?.transfer }
     }
+
+    /// Whether the request may go to addresses of the public internet only.
+    func isPublicOnly<R: Request>(_ request: R) -> Bool { (request.addressPolicy ?? addressPolicy).isPublicOnly }
 
     private func check(_ method: HTTPMethod, url: String) throws(RequestError) {
         guard method.isToken else {
@@ -335,7 +339,6 @@ final class RequestBuilder: Sendable {
         let url = built.transfer.url
         var block = HeaderBlock()
         let ownAuthorization = own.contains("Authorization")
-        let value = ownAuthorization ? nil : authorization?.value
         let isAuthorized = !ownAuthorization && authorization != nil
         let sendsContentType = contentType != nil && !own.contains("Content-Type")
         for field in common where !own.contains(field.name) {
@@ -354,13 +357,9 @@ final class RequestBuilder: Sendable {
             try block.appendChecked("Content-Type", contentType, url: url)
         }
         if let coding = built.coding { try append(coding, to: &block, besides: own, common, url: url) }
-        if let value {
-            try block.appendChecked("Authorization", value, url: url)
-        } else if !ownAuthorization, !isAuthorized, let credentials = credentials?.value,
-            !common.contains("Authorization")
-        {
-            try block.appendChecked("Authorization", credentials, url: url)
-        }
+        var sent = ownAuthorization ? nil : authorization ?? credentials
+        if !isAuthorized, sent != nil, common.contains("Authorization") { sent = nil }
+        if let value = try sent?.sentValue(url: url) { try block.appendChecked("Authorization", value, url: url) }
         return block
     }
 

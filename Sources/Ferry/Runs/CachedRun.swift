@@ -122,15 +122,13 @@ final class CachedRun: Sendable {
         var times = ProcessingTimes(isMeasured: watch != nil)
         times.begin()
         do throws(RequestError) {
+            if let control { core.waits(control) }
             let reply = try core.builder.validated(request, hit, url: url, &times)
             if let control { delivers(control) }
             defer { if control != nil { delivered() } }
             RunEnd.succeeded(request, reply, hit, watch, by: core, &times)
-            if let watch {
-                RunEnd.deliver(watch, RunOutcome(reply.response), metrics(hit, times)) {
-                    request.willDeliver(.success(reply))
-                }
-            } else {
+            guard let watch else { return request.delivered(reply) }
+            RunEnd.deliver(watch, RunOutcome(reply.response), metrics(hit, times)) {
                 request.willDeliver(.success(reply))
             }
             return reply
@@ -138,6 +136,7 @@ final class CachedRun: Sendable {
             var stage = stage
             if case .again = stage.next(after: hit, nil, of: request) {
                 findings.isRejected = true
+                if let control { core.enter(control) }
             } else {
                 if let control { delivers(control) }
                 defer { if control != nil { delivered() } }
@@ -232,7 +231,7 @@ final class CachedRun: Sendable {
         cached: (@Sendable (Reply<R.Value>) -> Void)?
     ) async throws(RequestError) -> Reply<R.Value> {
         var snapshot = begun?.0.run.snapshot.map { Result<RequestSnapshot, RequestError>.success($0) }
-        if begun == nil, refusal == nil, stage.http != nil || stage.mode.asksNetwork {
+        if snapshot == nil, refusal == nil, stage.http != nil || stage.mode.asksNetwork {
             snapshot = stage.snapshot(of: request, at: servers)
         }
         var call = Call(request, snapshot, at: servers, url: url, watch: watch, in: group, since: start, by: core)
@@ -262,10 +261,10 @@ final class CachedRun: Sendable {
         _ found: CacheStage.Found?, _ begun: (Begun, Answer)?, cached: (@Sendable (Reply<R.Value>) -> Void)?
     ) async -> (Answer, Made<R.Value>) {
         if let refusal { return (.refused(refusal), made(request, .refused(refusal))) }
-        if let cached, let found = await stage.first(call, control),
-            case .success(let reply) = made(request, found).reply
-        {
-            cached(reply)
+        if let cached, let found = await stage.first(call, control) {
+            await onQueue(nil, for: control, by: core) { [self] in
+                if case .success(let reply) = made(request, found).reply { cached(reply) }
+            }
         }
         var (stage, found, begun) = (findings.isRejected ? stage.afterRejection : stage, found, begun)
         while true {
@@ -275,7 +274,9 @@ final class CachedRun: Sendable {
             } else {
                 answer = await stage.answer(call, control, after: found.take())
             }
-            var made = await onQueue(group?.queues?.processing) { self.made(request, answer) }
+            var made = await onQueue(group?.queues?.processing, for: control, by: core) {
+                self.made(request, answer)
+            }
             switch stage.next(after: answer, (try? made.reply.get())?.response, of: request) {
             case .end: return (answer, made)
             case .again: continue

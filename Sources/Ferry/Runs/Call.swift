@@ -34,7 +34,7 @@ struct Call: Sendable {
     /// Whether its control must know when a transfer has left the queue.
     var reportsStart = false
     /// The span that a part of a run belongs to.
-    private(set) var parent: TraceParent?
+    private(set) var parent: TraceContext?
 
     init<R: Request>(
         _ request: R, _ snapshot: Result<RequestSnapshot, RequestError>?, at servers: Servers, url: String,
@@ -151,7 +151,7 @@ struct Call: Sendable {
     var ofPart: Call {
         var part = self
         if let watch, let span = watch.span, watch.sendsTrace, span.isPropagated, span.numbering == nil {
-            part.parent = TraceParent(span.context)
+            part.parent = span.context
         }
         (part.watch, part.meter) = (nil, nil)
         return part
@@ -159,7 +159,7 @@ struct Call: Sendable {
 
     /// Starts a span for the next transfer. A part of a run has no spans of its own that anybody would know.
     func beginSpan(of built: inout BuiltRequest, isSent: Bool = true) {
-        if let parent { return isSent ? built.append(parent.context) : () }
+        if let parent { return isSent ? built.append(parent, span: parent.spanID) : () }
         built.beginSpan(of: watch, isSent: isSent)
     }
 }

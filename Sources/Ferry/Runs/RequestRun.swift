@@ -302,7 +302,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
             return answer
         }
         if let cached = caching.cached.take(), let found = await caching.stage.first(call, control) {
-            await onQueue(core.processingQueue) { [self] in
+            await onQueue(core.processingQueue, for: control, by: core) { [self] in
                 guard case .success(let reply) = make(found, core).reply else { return }
                 // The closure enters the callback queue before any result of the network. If the run is cancelled in
                 // the meantime, the closure is not called, and the result is `cancelled`.
@@ -314,6 +314,16 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         caching.stage = stage
         return found
     }
+}
+
+/// Runs code of the application for a run on a queue, or here if there is none. However long it takes, a shutdown waits
+/// for it only within the grace.
+nonisolated(nonsending) func onQueue<Value: Sendable>(
+    _ queue: DispatchQueue?, for control: RunControl, by core: AgentCore, _ work: @escaping @Sendable () -> Value
+) async -> Value {
+    core.waits(control)
+    defer { core.enter(control) }
+    return await onQueue(queue, work)
 }
 
 /// Runs `work` on a queue, or here if there is none.

@@ -104,6 +104,9 @@ enum RunEnd {
     ) throws(RequestError) -> Reply<R.Value> {
         var times = ProcessingTimes(isMeasured: watch.map { !$0.isOnlyTraced } ?? false)
         do throws(RequestError) {
+            guard watch != nil else {
+                return request.delivered(try process(request, answer, url: url, nil, by: core, &times))
+            }
             let reply = try process(request, answer, url: url, watch, by: core, &times)
             deliver(watch, RunOutcome(reply.response), totals: RunTotals(answer), RequestMetrics(answer, times)) {
                 request.willDeliver(.success(reply))
@@ -147,6 +150,18 @@ extension RunOutcome {
 }
 
 extension Request {
+    /// Calls `willDeliver` with a reply and returns it. The reply is moved, because a copy of a type that is only known
+    /// at run time costs as much as a lookup in the cache.
+    @inline(__always)
+    func delivered(_ reply: consuming Reply<Value>) -> Reply<Value> {
+        let result = Result<Reply<Value>, RequestError>.success(reply)
+        willDeliver(result)
+        switch result {
+        case .success(let reply): return reply
+        case .failure: preconditionFailure("a reply became an error")
+        }
+    }
+
     /// The same for a run without a value to deliver, whatever the type of the request.
     func willDeliver(_ error: RequestError) { willDeliver(.failure(error)) }
 }

@@ -141,14 +141,16 @@ extension BenchOrder {
 
     /// Adds the credentials of `-U`, which override those in the proxy URL.
     private static func with(_ credentials: Credentials?, _ proxy: String) -> String {
-        guard let credentials, let start = proxy.firstRange(of: "://")?.upperBound else { return proxy }
-        let rest = proxy[start...]
-        let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
-        let host = rest[..<end].lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest
+        guard let credentials, let start = CommandURL.schemeEnd(proxy) else { return proxy }
+        // By bytes: each of these and a combining mark after it are one character.
+        let rest = proxy.utf8[start...]
+        let end = rest.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
+        let host = rest[..<end].lastIndex(of: UInt8(ascii: "@")).map { rest[rest.index(after: $0)...] } ?? rest
         let (user, password) = (
             PercentEncoding.encoded(credentials.user), PercentEncoding.encoded(credentials.password)
         )
-        return "\(proxy[..<start])\(user):\(password)@\(host)"
+        let scheme = String(decoding: proxy.utf8[..<start], as: UTF8.self)
+        return "\(scheme)\(user):\(password)@" + String(decoding: host, as: UTF8.self)
     }
 
     /// curl's default is 50; -1 means no limit.

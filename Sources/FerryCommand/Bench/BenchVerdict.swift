@@ -157,8 +157,9 @@ enum BenchBaseline {
 
     /// The path without server and query; reports leave out the values of the query.
     private static func path(_ url: String) -> String {
-        let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]
-        let path = rest.drop { $0 != "/" && $0 != "?" && $0 != "#" }.prefix { $0 != "?" && $0 != "#" }
-        return path.isEmpty ? "/" : String(path)
+        // By bytes: each of these and a combining mark after it are one character.
+        let rest = url.utf8[(CommandURL.schemeEnd(url) ?? url.startIndex)...]
+        let path = rest.drop { !"/?#".utf8.contains($0) }.prefix { !"?#".utf8.contains($0) }
+        return path.isEmpty ? "/" : String(decoding: path, as: UTF8.self)
     }
 }

@@ -59,7 +59,7 @@ struct CurlCommandLine: Sendable, Equatable {
             if !word.hasPrefix("-") || word == "-" { try take(url: word) }
         }
         if url.isEmpty { throw UsageError("the command has no URL") }
-        if isGlobbed, Self.withoutAddress(url).contains(where: { "[]{}".contains($0) }) {
+        if isGlobbed, Self.withoutAddress(url).utf8.contains(where: { "[]{}".utf8.contains($0) }) {
             throw UsageError("'\(url)' may be a pattern for several URLs; --globoff turns this off")
         }
         if !form.isEmpty, body != nil || putsDataInQuery || wantsHead {
@@ -70,7 +70,7 @@ struct CurlCommandLine: Sendable, Equatable {
             url = URLQuery.appending(String(decoding: body, as: UTF8.self), to: url)
             (self.body, contentType) = (nil, nil)
         }
-        if !url.contains("://") { url = "http://" + url }
+        if CommandURL.schemeEnd(url) == nil { url = "http://" + url }
     }
 
     /// The options in one word (`-sSXPOST` has three), with their values, which may be the next word. Empty for other
@@ -122,7 +122,7 @@ struct CurlCommandLine: Sendable, Equatable {
         case .userAgent: userAgent = value
         case .referer: headers.append(Field(name: "Referer", value: value))
         case .cookie:
-            guard value.contains("=") else {
+            guard value.utf8.contains(UInt8(ascii: "=")) else {
                 throw UsageError("\(name) '\(value)' names a file, which is not supported")
             }
             // One field for all of them, as RFC 6265, 5.4 requires.
@@ -141,7 +141,7 @@ struct CurlCommandLine: Sendable, Equatable {
         case .form: form.append(try CurlFormPart(value, reading: reading))
         case .formString: form.append(try CurlFormPart(string: value))
         case .proxyUser: proxyUser = try Self.credentials(value, name)
-        case .proxy: proxy = value.contains("://") ? value : "http://" + value
+        case .proxy: proxy = CommandURL.schemeEnd(value) == nil ? "http://" + value : value
         case .noProxy: noProxy = value.split(separator: ",").map(String.init)
         case .authorities: authorities = value
         case .certificate: try take(certificate: value)
@@ -157,13 +157,12 @@ struct CurlCommandLine: Sendable, Equatable {
     /// `Name: value`; `Name:` removes curl's own field, and `Name;` has an empty value.
     private mutating func add(header text: String) throws(UsageError) {
         if text.hasPrefix("@") { throw UsageError("header fields from a file ('\(text)') are not supported") }
-        if let colon = text.firstIndex(of: ":"), colon != text.startIndex {
-            let name = String(text[..<colon])
-            let value = text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" }
+        if let (name, rest) = text.parted(at: ":"), !name.isEmpty {
+            let value = rest.utf8.drop { " \t".utf8.contains($0) }
             if value.isEmpty {
                 removed.insert(name.lowercased())
             } else {
-                headers.append(Field(name: name, value: String(value)))
+                headers.append(Field(name: name, value: String(decoding: value, as: UTF8.self)))
             }
         } else if text.hasSuffix(";"), text.count > 1 {
             headers.append(Field(name: String(text.dropLast()), value: ""))
@@ -194,15 +193,19 @@ struct CurlCommandLine: Sendable, Equatable {
 
     /// The URL without an IPv6 address, whose brackets are literal.
     private static func withoutAddress(_ url: String) -> String {
-        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
-        let end = url[start...].firstIndex { "/?#".contains($0) } ?? url.endIndex
-        guard let open = url[start..<end].firstIndex(of: "["), let close = url[open..<end].firstIndex(of: "]") else {
-            return url
-        }
+        // By bytes: each of these and a combining mark after it are one character.
+        let bytes = url.utf8
+        let start = CommandURL.schemeEnd(url) ?? bytes.startIndex
+        let end = bytes[start...].firstIndex { "/?#".utf8.contains($0) } ?? bytes.endIndex
+        guard let open = bytes[start..<end].firstIndex(of: UInt8(ascii: "[")),
+            let close = bytes[open..<end].firstIndex(of: UInt8(ascii: "]"))
+        else { return url }
         // The zone after a percent sign may be any name.
-        let address = url[url.index(after: open)..<close].prefix { $0 != "%" }
-        guard address.contains(":"), address.allSatisfy({ $0.isHexDigit || ":.".contains($0) }) else { return url }
-        return String(url[..<open] + url[url.index(after: close)...])
+        let address = bytes[bytes.index(after: open)..<close].prefix { $0 != UInt8(ascii: "%") }
+        let isAddress = address.allSatisfy { "0123456789abcdefABCDEF:.".utf8.contains($0) }
+        guard isAddress, address.contains(UInt8(ascii: ":")) else { return url }
+        let rest = bytes[bytes.index(after: close)...]
+        return String(decoding: bytes[..<open], as: UTF8.self) + String(decoding: rest, as: UTF8.self)
     }
 
     private static func credentials(_ text: String, _ name: String) throws(UsageError) -> Credentials {
@@ -265,13 +268,13 @@ extension CurlCommandLine {
 
     /// `content`, `=content`, `name=content`, `@file` or `name@file`.
     private static func encoded(_ value: String, _ reading: (String) throws -> [UInt8]) throws -> [UInt8] {
-        guard let sign = value.firstIndex(where: { $0 == "=" || $0 == "@" }) else {
-            return encoded(Array(value.utf8))
-        }
-        let name = value[..<sign]
-        let rest = String(value[value.index(after: sign)...])
-        let content = value[sign] == "=" ? Array(rest.utf8) : try reading(rest)
-        return Array((name.isEmpty ? "" : name + "=").utf8) + encoded(content)
+        // By bytes: each of the two and a combining mark after it are one character.
+        let bytes = value.utf8
+        guard let sign = bytes.firstIndex(where: { "=@".utf8.contains($0) }) else { return encoded(Array(bytes)) }
+        let name = Array(bytes[..<sign])
+        let rest = Array(bytes[bytes.index(after: sign)...])
+        let content = bytes[sign] == UInt8(ascii: "=") ? rest : try reading(String(decoding: rest, as: UTF8.self))
+        return (name.isEmpty ? [] : name + [UInt8(ascii: "=")]) + encoded(content)
     }
 
     /// A blank becomes a plus sign.

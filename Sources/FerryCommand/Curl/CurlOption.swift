@@ -127,10 +127,10 @@ struct CurlFormPart: Sendable, Equatable {
     }
 
     private static func split(_ text: String, _ option: String) throws(UsageError) -> (name: String, value: String) {
-        guard let equals = text.firstIndex(of: "=") else {
+        guard let (name, value) = text.parted(at: "=") else {
             throw UsageError("\(option) must be 'name=content', not '\(text)'")
         }
-        return (String(text[..<equals]), String(text[text.index(after: equals)...]))
+        return (name, value)
     }
 
     /// The parts between semicolons. In double quotes a semicolon does not separate, and a backslash escapes the next

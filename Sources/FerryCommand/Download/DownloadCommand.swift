@@ -169,8 +169,9 @@ enum FileName {
         let path =
             switch target {
             case .file(let path): path
-            case .directory: String(url.prefix { $0 != "?" && $0 != "#" })
+            // By bytes: each of these and a combining mark after it are one character.
+            case .directory: String(decoding: url.utf8.prefix { !"?#".utf8.contains($0) }, as: UTF8.self)
             }
-        return path.split(separator: "/").last.map(String.init) ?? path
+        return path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: $0, as: UTF8.self) } ?? path
     }
 }

@@ -46,7 +46,10 @@ enum FetchCommand: Subcommand {
                 say("ferry fetch: \(Main.oneLine(fault.line))\n")
             }
             if code == .success { code = verdict.exitCode }
-            guard let fault = writer.fault else { continue }
+            guard let fault = writer.fault else {
+                if writer.hasEnded { break }
+                continue
+            }
             say("ferry fetch: \(Main.oneLine(fault))\n")
             if code == .success { code = .transferFailed }
             break

@@ -195,7 +195,7 @@ extension NetworkConfiguration {
             proxy = .url(url)
             if isInvalid(proxy) {
                 // Everything before an @ may be a password.
-                let found = url.contains("@") ? "" : ", not '\(url)'"
+                let found = url.utf8.contains(UInt8(ascii: "@")) ? "" : ", not '\(url)'"
                 throw UsageError("--proxy must be http://, socks5:// or socks5h://, and a host\(found)")
             }
         } else if arguments.has("proxy-env") {

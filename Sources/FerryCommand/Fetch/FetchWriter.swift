@@ -59,7 +59,7 @@ final class FetchWriter {
     }
 
     /// Whether nobody receives further output.
-    var hasEnded: Bool { Console.hasOutputEnded || fault != nil }
+    var hasEnded: Bool { Console.hasOutputEnded || fault != nil || file?.hasLostReader == true }
 
     func head(_ response: Response) {
         file?.open()
@@ -136,7 +136,9 @@ final class FetchWriter {
     }
 
     private static func isJSON(_ type: String) -> Bool {
-        let name = type.prefix { $0 != ";" }.lowercased().filter { $0 != " " }
+        // By bytes: a semicolon and a combining mark after it are one character.
+        let start = String(decoding: type.utf8.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
+        let name = start.lowercased().filter { $0 != " " }
         return name == "application/json" || name.hasSuffix("+json")
     }
 }

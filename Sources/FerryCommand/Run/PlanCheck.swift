@@ -141,7 +141,9 @@ enum PlanExpectation {
     private static func place(_ pointer: String) -> String { pointer.isEmpty ? "its root" : pointer }
 
     private static func fits(_ found: String, _ wanted: String) -> Bool {
-        wanted.hasSuffix("*") ? found.hasPrefix(wanted.dropLast()) : found == wanted
+        // By bytes: `==` takes two spellings of a character for the same value.
+        wanted.utf8.last == UInt8(ascii: "*")
+            ? found.utf8.starts(with: wanted.utf8.dropLast()) : found.utf8.elementsEqual(wanted.utf8)
     }
 
     private static func fault(_ message: String) -> RequestError { RequestError(.applicationError, message: message) }

@@ -134,7 +134,9 @@ struct PlanStart: Sendable {
             case .text(let piece): text += piece
             case .place(let place):
                 let isLater = plan.requests[place.name] != nil || captured.contains(place.name)
-                guard !isLater, let value = try? state.value(of: place) else { return text.contains("/") ? text : nil }
+                guard !isLater, let value = try? state.value(of: place) else {
+                    return text.utf8.contains(UInt8(ascii: "/")) ? text : nil
+                }
                 text += value.string ?? value.description
             }
         }

@@ -24,7 +24,7 @@ public struct JSONSchema: Sendable {
     var program: SchemaProgram { definition.program }
 
     /// The number of this schema and its copies, from 1; a value that has passed it need not be checked again.
-    package var number: UInt64 { program.number }
+    package var number: UInt64 { definition.number }
 
     func with(_ change: (inout SchemaShape) -> Void) -> JSONSchema {
         var shape = shape
@@ -129,10 +129,14 @@ public struct JSONSchemaError: Error, Sendable, Hashable, CustomStringConvertibl
 /// The content of a schema, and its program, which the first check compiles and all copies of the schema share.
 final class SchemaDefinition: Sendable {
     let shape: SchemaShape
+    /// A number that no other definition of the process ever has.
+    let number: UInt64
     private let compiled = AtomicLazyReference<SchemaProgram>()
+    private static let last = Atomic<UInt64>(0)
 
     init(_ shape: SchemaShape) {
         self.shape = shape
+        number = Self.last.add(1, ordering: .relaxed).newValue
     }
 
     var program: SchemaProgram {

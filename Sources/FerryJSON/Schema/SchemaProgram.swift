@@ -1,12 +1,9 @@
 internal import CFerryJSON
-internal import Synchronization
 
 /// A compiled schema: flat arrays that the checker reads.
 ///
 /// Sendable because it does not change after its initialiser.
 final class SchemaProgram: @unchecked Sendable {
-    /// A number that no other program of the process ever has.
-    let number: UInt64
     let schema: ferry_json_schema
     let rules: [ferry_json_rule]
     let properties: [SchemaCompiler.Property]
@@ -15,10 +12,8 @@ final class SchemaProgram: @unchecked Sendable {
     private let allPatterns: [SchemaPattern]
     private let constants: JSON
     private let memory: [UnsafeMutableRawPointer]
-    private static let last = Atomic<UInt64>(0)
 
     init(compiled: SchemaCompiler) {
-        number = Self.last.add(1, ordering: .relaxed).newValue
         constants = compiled.constants
         properties = compiled.properties
         patterns = compiled.patterns

@@ -191,6 +191,15 @@ import Testing
         }
     }
 
+    /// Basic would send both as the user `a`.
+    @Test func aUserNameWithAColonGetsNoResponseOfAnotherUser() async throws {
+        let agent = bench.agent(counting())
+        _ = try await agent.send(Kept(authorization: .basic("a", "b:c")))
+        let other = Kept(authorization: .basic("a:b", "c"))
+        #expect(await code { () throws(RequestError) in try await agent.send(other) } == .invalidRequest)
+        await agent.shutdown()
+    }
+
     @Test func credentialsOfTheConfigurationTellAgentsApart() async throws {
         let first = bench.agent(counting()) { $0.headers = ["Authorization": "Bearer a"] }
         _ = try await first.send(Kept())

@@ -173,4 +173,19 @@ import Testing
         }
         await agent.shutdown(grace: .zero)
     }
+
+    /// A response to an earlier request that arrives later is older (RFC 9111, 4).
+    @Test(arguments: [CachePolicy.Writing.synchronous, .asynchronous])
+    func aLateResponseDoesNotReplaceThatOfALaterRequest(writing: CachePolicy.Writing) async throws {
+        let stub = StubTransport { $0.number == 1 ? .hold : .response(body: "answer \($0.number)") }
+        let agent = bench.agent(stub)
+        let request = Kept(cachePolicy: .timeToLive(.seconds(60), write: writing))
+        let first = Task { try await agent.send(request).value }
+        await stub.waitForHeld(1)
+        #expect(try await agent.send(request, cache: .reload).value == "answer 2")
+        stub.releaseAll(with: .response(body: "answer 1"))
+        #expect(try await first.value == "answer 1")
+        #expect(try await texts(agent, request) == ["cached answer 2"])
+        await agent.shutdown()
+    }
 }

@@ -102,4 +102,32 @@ import Testing
             #expect(front.size.bytes == list.reduce(0) { $0 + $1.bytes })
         }
     }
+
+    @Test func aValueIsRemovedByTheDigestOfItsKey() {
+        let front = MemoryFront<Int>(maxBytes: 30, findsByDigest: true)
+        for number in 1...3 { front.insert(number, for: key(number), bytes: 10) }
+        front.remove(key(2).digest)
+        #expect((1...3).map { front.value(for: key($0)) } == [1, nil, 3])
+        // Evicted and stored again, it has another place.
+        front.insert(4, for: key(4), bytes: 10)
+        front.insert(5, for: key(5), bytes: 10)
+        front.insert(1, for: key(1), bytes: 10)
+        front.remove(key(1).digest)
+        front.remove(key(5).digest)
+        #expect([1, 3, 4, 5].map { front.value(for: key($0)) } == [nil, nil, 4, nil])
+        #expect(front.size.entries == 1 && front.size.bytes == 10)
+        // One that is on its way is not stored either.
+        let before = front.removals(of: key(1))
+        front.remove(key(1).digest)
+        front.insert(1, for: key(1), bytes: 10, since: before) { _ in true }
+        #expect(front.value(for: key(1)) == nil)
+    }
+
+    @Test func aReplacedValueIsTheMostRecentlyUsed() {
+        let front = MemoryFront<Int>(maxBytes: 30)
+        for number in 1...3 { front.insert(number, for: key(number), bytes: 10) }
+        front.insert(10, for: key(1), bytes: 15)
+        #expect((1...3).map { front.value(for: key($0)) } == [10, nil, 3])
+        #expect(front.size.bytes == 25)
+    }
 }

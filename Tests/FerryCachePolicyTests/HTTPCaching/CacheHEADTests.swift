@@ -112,4 +112,31 @@ import Testing
         #expect(try await texts(agent, kept()) == ["cached new"])
         await agent.shutdown()
     }
+
+    /// RFC 9111, 4.3.5: without lifetime and validator it is not stored itself, but it says that the response to GET is
+    /// still the same.
+    @Test func aHEADWithoutFieldsForCachesLeavesTheResponseToGET() async throws {
+        let stub = StubTransport { request in
+            request.method == "HEAD"
+                ? .response() : .response(headers: ["Cache-Control": "max-age=60"], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, kept()) == ["answer 1"])
+        _ = try await agent.send(kept(method: .head, mode: .reload))
+        #expect(try await texts(agent, kept()) == ["cached answer 1"])
+        await agent.shutdown()
+    }
+
+    /// What must not be stored changes nothing that is stored, and shows that it is out of date.
+    @Test func aHEADThatMustNotBeStoredRemovesTheResponseToGET() async throws {
+        let stub = StubTransport { request in
+            let directive = request.method == "HEAD" ? "no-store" : "max-age=60"
+            return .response(headers: ["Cache-Control": directive], body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        #expect(try await texts(agent, kept()) == ["answer 1"])
+        _ = try await agent.send(kept(method: .head, mode: .reload))
+        #expect(try await texts(agent, kept()) == ["answer 3"])
+        await agent.shutdown()
+    }
 }

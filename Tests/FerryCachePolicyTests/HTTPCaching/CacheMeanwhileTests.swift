@@ -18,7 +18,7 @@ import Testing
         let cache = try #require(core.cache)
         let terms = try #require(core.cachePolicy(of: plain).http)
         let target = try core.builder.httpTarget(plain, isShared: false, at: core.builder.servers)
-        let key = HTTPCacheKey(cache.httpPrefix, terms, target.secrets).key(target.url)
+        let key = HTTPCacheKey(cache.httpPrefix, isPublicOnly: false, terms, target.secrets).key(target.url)
         // What a POST of another run does.
         let asked = Asked(path: "/x") { cache.invalidate(key) }
         #expect(try await agent.send(asked).text == "answer 1")

@@ -192,4 +192,30 @@ import Testing
         #expect(try await waiting.value.value == "answer 1")
         await agent.shutdown()
     }
+
+    /// If only dates have changed, no variant is written, however many there are with this validator.
+    @Test func aValidationOfSeveralVariantsWritesNoneOfThem() async throws {
+        let bench = CacheBench()
+        let stub = StubTransport { request in
+            let headers: Headers = ["Cache-Control": "max-age=1", "ETag": "\"a\"", "Vary": "Origin"]
+            if request.headers["If-None-Match"] == nil { return .response(headers: headers, body: "whole") }
+            return .response(status: 304, headers: headers)
+        }
+        let agent = bench.agent(stub)
+        func kept(_ origin: String) -> Kept {
+            var request = http()
+            request.headers = ["Origin": origin]
+            return request
+        }
+        for origin in ["a", "b", "c"] { _ = try await agent.send(kept(origin)) }
+        // The first asks with the validators of the others.
+        let written = await agent.cache.statistics.writes
+        bench.advance(by: .seconds(2))
+        for origin in ["a", "b", "c"] {
+            let reply = try await agent.send(kept(origin))
+            #expect(reply.cacheStatus?.forwardStatus == 304 || reply.isFromCache)
+        }
+        #expect(await agent.cache.statistics.writes == written)
+        await agent.shutdown()
+    }
 }

@@ -23,6 +23,8 @@ import Testing
     @Test(arguments: [
         ("Location", "http://kim:canary@h/x?code=canary#canary", "http://h/x?code=***"),
         ("location", "//kim:canary@h/x?canary", "h/x?***"),
+        // To characters, the mark and the slash before it are one.
+        ("Location", "//\u{301}kim:canary@h/x", "h/x"),
         ("Location", "/callback?code=canary&state=canary", "/callback?code=***&state=***"),
         ("Content-Location", "/x?t=canary", "/x?t=***"),
         ("Referer", "https://canary@h/", "https://h/"),

@@ -90,6 +90,34 @@ import Testing
         #expect(Set((0..<10_000).map { _ in context.child().spanID }).count == 10_000)
     }
 
+    @Test func idsOfNewTracesAreDifferentAndNotZero() {
+        let contexts = (0..<10_000).map { _ in TraceContext.begin(sampling: 1) }
+        #expect(Set(contexts.map(\.traceID)).count == 10_000)
+        #expect(Set(contexts.map(\.spanID)).count == 10_000)
+        #expect(contexts.allSatisfy { TraceContext(traceparent: $0.traceparent) == $0 })
+    }
+
+    /// Otherwise an id would have 64 random bits, and two services would soon have the same.
+    @Test func halfATraceIDDoesNotTellTheOther() throws {
+        let step: UInt64 = 0x9E37_79B9_7F4A_7C15
+        let near = Set((UInt64(0)..<1000).flatMap { [step &* $0, 0 &- step &* $0] })
+        for _ in 0..<100 {
+            let id = TraceContext.begin(sampling: 1).traceID.description
+            let high = try #require(UInt64(id.prefix(16), radix: 16))
+            let low = try #require(UInt64(id.suffix(16), radix: 16))
+            let distance = Self.position(of: high) &- Self.position(of: low)
+            #expect(!near.contains(distance))
+        }
+    }
+
+    /// Where the counter of ids was: SplitMix64 the other way round.
+    private static func position(of id: UInt64) -> UInt64 {
+        var number = id
+        number = (number ^ number >> 31 ^ number >> 62) &* 0x3196_42B2_D24D_8EC3
+        number = (number ^ number >> 27 ^ number >> 54) &* 0x96DE_1B17_3F11_9089
+        return number ^ number >> 30 ^ number >> 60
+    }
+
     // MARK: Runs
 
     private func agent(

@@ -26,6 +26,12 @@ import Testing
         #expect(!text.contains("canary") && text.contains("seen"), "\(text)")
     }
 
+    /// To characters, the mark and the slash before it are one.
+    @Test func aURLWithoutASchemeIsRecognisedByItsBytes() {
+        #expect(Recorder().shown(url: "//\u{301}kim:canary@h/x").url == "h/x")
+        #expect(Recorder().shown(url: "//\u{301}kim:canary@h/x?a=1").url == "h/x?a=1")
+    }
+
     private static let form = "multipart/form-data; boundary=\"x y\""
 
     /// In each, the secret values contain `canary`, and what must stay contains `seen`.

@@ -286,7 +286,7 @@ import Testing
                 task.cancel()
                 await task.value
             })
-        #expect(agent.core.state.withLock { $0.table.count == 0 && $0.undelivered == 0 && $0.keep == nil })
+        #expect(agent.core.state.withLock { $0.table.count == 0 && $0.undelivered == 0 && !$0.isHeld })
     }
 
     @Test func journeysLeaveNothing() async throws {
@@ -304,7 +304,7 @@ import Testing
                 _ = await outcome.result
                 agent.core.callbackQueue.sync {}
             })
-        #expect(agent.core.state.withLock { $0.controls.isEmpty && $0.keep == nil && $0.resting == 0 })
+        #expect(agent.core.state.withLock { $0.controls.isEmpty && !$0.isHeld && $0.resting == 0 })
     }
 
     @Test func agentsGoWithTheirConfiguration() async throws {
