@@ -207,6 +207,9 @@ final class RemovalCount: Sendable {
     /// number, so that a slot that another version of the program did not write is noticed, then the digest.
     private static let slots: UInt64 = 4095
     private static let slotSize = 8 + CacheDigest.count
+    /// The maximum number of removals that are read, or written, at once: while so many are being written, so many can
+    /// still be read.
+    private static let most = slots / 2
 
     init(_ path: String, patience: Int64) {
         self.path = path
@@ -225,6 +228,8 @@ final class RemovalCount: Sendable {
             seen.store(Self.read(opened), ordering: .relaxed)
             file.store(opened, ordering: .releasing)
         } else {
+            // In another file the numbers are others: no number of a file is as high.
+            if !Self.isSame(opened, old) { seen.store(.max, ordering: .releasing) }
             // Other threads may be reading with this descriptor.
             dup2(opened, old)
             _ = fcntl(old, F_SETFD, FD_CLOEXEC)
@@ -237,8 +242,9 @@ final class RemovalCount: Sendable {
     func hear(_ forget: (_ name: String?) -> Void) {
         let file = file.load(ordering: .acquiring)
         if file < 0 { return }
+        // In this order: a removal by this process moves both.
+        let last = seen.load(ordering: .acquiring)
         let count = Self.read(file)
-        let last = seen.load(ordering: .relaxed)
         if count == last { return }
         if let digests = Self.digests(in: file, after: last, to: count) {
             for digest in digests { forget(digest.hexadecimal) }
@@ -246,7 +252,8 @@ final class RemovalCount: Sendable {
             forget(nil)
             heard.wrappingAdd(1, ordering: .relaxed)
         }
-        seen.store(count, ordering: .releasing)
+        // Unless another thread has seen more.
+        _ = seen.compareExchange(expected: last, desired: count, ordering: .acquiringAndReleasing)
     }
 
     var heardCount: UInt64 { heard.load(ordering: .relaxed) }
@@ -262,13 +269,15 @@ final class RemovalCount: Sendable {
         var new = old &+ UInt64(digests.count)
         // Without the lock another process may write the same slots at this moment.
         let isNamed =
-            lock != nil && digests.count == removed.count && digests.count < Int(Self.slots)
+            lock != nil && digests.count == removed.count && digests.count < Int(Self.most)
             && Self.write(digests, to: file, after: old)
+        // A process that did not get the lock may have counted meanwhile.
+        let now = Self.read(file)
         // More than the file has room for: others cannot know which.
-        if !isNamed { new = old &+ Self.slots &+ 1 }
+        if !isNamed || now != old { new = max(old, now) &+ Self.slots &+ 1 }
         withUnsafeBytes(of: new.littleEndian) { _ = pwrite(file, $0.baseAddress, $0.count, 0) }
         // Without the lock this process forgets more than necessary.
-        if lock == nil { return }
+        if lock == nil || now != old { return }
         // Unless a removal by another process has not been noticed yet.
         _ = seen.compareExchange(expected: old, desired: new, ordering: .releasing)
     }
@@ -290,21 +299,33 @@ final class RemovalCount: Sendable {
 
     /// The digests of the removals behind `last`; `nil` if they are not all known.
     private static func digests(in file: Int32, after last: UInt64, to count: UInt64) -> [CacheDigest]? {
-        if count < last || count - last >= slots { return nil }
+        if count < last || count - last >= most { return nil }
         var digests: [CacheDigest] = []
-        for number in (last + 1)...count {
-            let digest = withUnsafeTemporaryAllocation(byteCount: slotSize, alignment: 8) { slot -> CacheDigest? in
-                guard pread(file, slot.baseAddress, slot.count, offset(of: number)) == slot.count,
-                    UInt64(littleEndian: slot.load(as: UInt64.self)) == number
-                else { return nil }
-                return CacheDigest(bytes: UnsafeRawBufferPointer(rebasing: slot[8...]))
+        var next = last + 1
+        while next <= count {
+            // Up to the end of the file, and then from its beginning.
+            let length = min(Int(count - next) + 1, Int(slots - next % slots))
+            let isRead = withUnsafeTemporaryAllocation(byteCount: length * slotSize, alignment: 8) { bytes in
+                if pread(file, bytes.baseAddress, bytes.count, offset(of: next)) != bytes.count { return false }
+                for index in 0..<length {
+                    let slot = UnsafeRawBufferPointer(rebasing: bytes[(index * slotSize)..<((index + 1) * slotSize)])
+                    if UInt64(littleEndian: slot.load(as: UInt64.self)) != next { return false }
+                    digests.append(CacheDigest(bytes: UnsafeRawBufferPointer(rebasing: slot[8...])))
+                    next += 1
+                }
+                return true
             }
-            guard let digest else { return nil }
-            digests.append(digest)
+            if !isRead { return nil }
         }
         // A process that has removed many since may have been writing to these slots meanwhile.
         let now = read(file)
-        return now >= count && now - last < slots ? digests : nil
+        return now >= count && now - last < most ? digests : nil
+    }
+
+    private static func isSame(_ one: Int32, _ other: Int32) -> Bool {
+        var (first, second) = (stat(), stat())
+        guard fstat(one, &first) == 0, fstat(other, &second) == 0 else { return false }
+        return first.st_dev == second.st_dev && first.st_ino == second.st_ino
     }
 
     /// Writes digests behind the number `last`, before the number itself. Returns `false` if there is no room on the

@@ -37,11 +37,13 @@ package final class SQLiteCacheStore: CacheStorage {
     package func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
         let (writing, digest) = (writing, key.digest)
         if writing.owesRemoval(of: digest) { return answer(.missing(.notFound)) }
+        // It may be removed, and so be no longer outdated, after this lookup has read it.
+        let wasOutdated = writing.isOutdated(digest)
         readers.read(
             CacheReaderPool.Lookup(key: key) { finding in
                 // The removal may have failed after the entry was read.
                 var isHidden = writing.owesRemoval(of: digest)
-                if case .found = finding, writing.isOutdated(digest) { isHidden = true }
+                if case .found = finding, wasOutdated || writing.isOutdated(digest) { isHidden = true }
                 answer(isHidden ? .missing(.notFound) : finding)
             })
     }

@@ -130,6 +130,7 @@ final class OutputFile {
         let file = OutputFile(path: path)
         file.open()
         Array(text.utf8).withUnsafeBytes(file.write)
+        if file.hasLostReader { throw unwritable(path, EPIPE) }
         if let fault = file.fault { throw fault }
     }
 

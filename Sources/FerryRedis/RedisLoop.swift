@@ -212,6 +212,8 @@ final class RemovalsOfOthers: Sendable {
     private let seen = Atomic<UInt64>(0)
     private let messageCount = Atomic<UInt64>(0)
     private let state = Mutex(State())
+    /// Held while entries are forgotten: those who hear at the same moment wait for that.
+    private let hearing = Mutex(())
 
     /// The maximum number of names that are kept.
     private static let most = 4096
@@ -236,11 +238,13 @@ final class RemovalsOfOthers: Sendable {
     func hear(_ forget: (_ name: String?) -> Void) {
         let now = count.load(ordering: .acquiring)
         if now == seen.load(ordering: .relaxed) { return }
-        // Others that hear at the same moment wait until the entries are forgotten.
-        state.withLock { state in
-            if state.isAny { forget(nil) }
-            for name in state.names { forget(name) }
-            state = State()
+        hearing.withLock { _ in
+            let heard = state.withLock { state in
+                defer { state = State() }
+                return state
+            }
+            if heard.isAny { forget(nil) }
+            for name in heard.names { forget(name) }
             seen.store(now, ordering: .relaxed)
         }
     }

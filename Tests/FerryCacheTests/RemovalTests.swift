@@ -106,4 +106,40 @@ import Testing
         await first.close()
         await second.close()
     }
+
+    /// A new lock file begins to count again: whoever knows the old one has missed everything in it.
+    @Test func aDirectoryThatWasReplacedMayHaveLostAnything() async throws {
+        let first = await store()
+        for number in 1...3 { await first.remove(Sample.key(number)) }
+        let second = await store()
+        await first.close()
+        try FileManager.default.removeItem(atPath: folder.store)
+        let third = await store()
+        for number in 1...5 { await third.remove(Sample.key(number)) }
+        // It opens the new directory with its next write.
+        await second.write(Sample.entry(9, generation: 1), under: Sample.key(9))
+        #expect(names(second) == [nil])
+        await third.remove(Sample.key(6))
+        #expect(names(second) == [Sample.key(6).name])
+        await second.close()
+        await third.close()
+    }
+
+    /// While others remove, the own removals are never taken for theirs.
+    @Test func ownRemovalsAreNotHeardWhileThreadsLook() async throws {
+        let own = await store()
+        let looking = Task.detached {
+            var isAny = false
+            while !Task.isCancelled {
+                own.hearRemovals { if $0 == nil { isAny = true } }
+                await Task.yield()
+            }
+            return isAny
+        }
+        for number in 0..<200 { await own.remove(Sample.key(number)) }
+        looking.cancel()
+        #expect(await looking.value == false)
+        #expect(own.removalsHeard == 0)
+        await own.close()
+    }
 }

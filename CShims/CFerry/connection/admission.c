@@ -171,7 +171,8 @@ void ferry__admit(ferry_loop *loop) {
     t->host->running++;
     for (int ring = 0; ring < FERRY__RINGS; ring++)
       update_open(loop, t->host, ring);
-    give_turn(a, t->host, t->priority);
+    if (!(t->flags & FERRY_UNLIMITED)) /* it was not one of the parked */
+      give_turn(a, t->host, t->priority);
     ferry__transfer_start(loop, t);
   }
 }

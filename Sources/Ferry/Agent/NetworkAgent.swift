@@ -75,7 +75,8 @@ public final class NetworkAgent: Sendable {
     ///
     /// Within the grace period active runs continue with their redirects, retries and challenges. Members of active
     /// groups and the requests of a token refresh may still start. Shutdown also waits for an active token refresh. A
-    /// callback that is blocked or queued when the grace period ends is called later.
+    /// callback that is blocked or queued when the grace period ends is called later, and so is code that creates the
+    /// value of a run, or waits for a blocked queue: the run has its result afterwards.
     ///
     /// It may be called several times, also concurrently. Cancelling the waiting task ends the grace period at once.
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }

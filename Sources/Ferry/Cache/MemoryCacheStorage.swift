@@ -284,6 +284,8 @@ package final class MemoryFront<Value: Sendable>: Sendable {
 /// The entries that wait to be written. Until then a lookup in the storage would find older ones. Thread-safe.
 final class QueuedWrites<Value: Sendable>: Sendable {
     private struct Record {
+        /// The digest of the key, once something waits.
+        var digest: CacheDigest?
         /// `nil` if it was removed since.
         var newest: Value?
         /// It was forgotten while it waited: until it is written, the storage has an older one.
@@ -297,8 +299,10 @@ final class QueuedWrites<Value: Sendable>: Sendable {
 
     /// An entry is about to be written.
     func begin(_ value: Value, _ key: CacheKey) {
+        let digest = key.digest
         records.withLock { records in
             records[key, default: Record()].newest = value
+            records[key]?.digest = digest
             records[key]?.isForgotten = false
             records[key]?.writes += 1
         }
@@ -332,7 +336,7 @@ final class QueuedWrites<Value: Sendable>: Sendable {
     func forget(_ digest: CacheDigest? = nil) {
         records.withLock { records in
             for key in records.keys where records[key]?.newest != nil {
-                if let digest, key.digest != digest { continue }
+                if let digest, records[key]?.digest != digest { continue }
                 records[key]?.newest = nil
                 records[key]?.isForgotten = true
             }

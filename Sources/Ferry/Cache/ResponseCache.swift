@@ -202,8 +202,8 @@ final class ResponseCache: Sendable {
     /// What is read before the request for a response with a time to live is sent.
     struct Sending: Sendable {
         let mark: InvalidationMark
-        /// The number of the request in `recentStores`.
-        let number: UInt64
+        /// The number of the request in `recentStores`; `nil` if it was sent again later.
+        var number: UInt64?
 
         init(_ cache: ResponseCache) { (mark, number) = (cache.invalidationMark, cache.recentStores.next()) }
     }
@@ -218,7 +218,7 @@ final class ResponseCache: Sendable {
         let isKept = changing.withLock { _ in
             if let sending {
                 if hasInvalidated(key, since: sending.mark) { return false }
-                if recentStores.hasNewer(under: key, than: sending.number) { return false }
+                if let number = sending.number, recentStores.hasNewer(under: key, than: number) { return false }
             }
             recentStores.note(key, sent: sending?.number ?? recentStores.next())
             front.insert(kept.stored, for: key, bytes: kept.stored.count + key.count)

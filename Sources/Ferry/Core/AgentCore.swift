@@ -203,7 +203,8 @@ final class AgentCore: Sendable {
     /// Hands a run over to the exchange, which sends it.
     func handOver(_ run: Run, to control: RunControl) {
         // The processing queue may be blocked.
-        if let error = admit(control, url: run.url, waits: true) { refuse(run, error) } else { answer(run, .unsent) }
+        let error = admit(control, url: run.url, waits: run.goesByQueues)
+        if let error { refuse(run, error) } else { answer(run, .unsent) }
     }
 
     /// Ends a run that the transport does not know.

@@ -184,6 +184,8 @@ final class StoredVariants: StoredEntry, @unchecked Sendable {
 
     override var variants: StoredVariants? { self }
 
+    var isCompared: Bool { compared.load(ordering: .relaxed) }
+
     /// Whether the caller is the first to look for a newer entry.
     func beginsComparison() -> Bool { !compared.exchange(true, ordering: .relaxed) }
 

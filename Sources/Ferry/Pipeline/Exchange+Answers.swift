@@ -162,7 +162,7 @@ extension Exchange {
     private mutating func refused(by result: TransferResult) async throws(RequestError) -> Next? {
         guard let token, let session = core.tokens else { return nil }
         // It is from an interceptor or the cache.
-        if isIntercepted && (300..<400).contains(result.status) { return nil }
+        if isIntercepted && (!refreshesToken || (300..<400).contains(result.status)) { return nil }
         let head = Response(result, url: url, origin: origin())
         guard session.isRefused(head) else {
             noteAccepted(token, by: result, in: session)

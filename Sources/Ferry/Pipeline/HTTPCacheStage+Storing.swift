@@ -33,7 +33,7 @@ extension HTTPCacheStage {
         let lifetime = Freshness.lifetime(
             status: result.status, response, directives, isShared: plan.terms.isShared, responseTime: now)
         let refusal = refusal(of: result, response, directives, lifetime)
-        // A response that may not be stored changes no stored one either (RFC 9111, 4.3.5).
+        // A response to HEAD that may not be stored does not update that to GET (RFC 9111, 4.3.5).
         let updates = isHead && ![.noStore, .notShared, .vary, .invalidated].contains(refusal)
         if updates { updateByHead(result, response, now) }
         if let refusal {

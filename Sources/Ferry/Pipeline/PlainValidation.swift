@@ -66,6 +66,8 @@ final class PlainValidation: Sendable {
         conditions = stored.conditions(selecting: index)
         if conditions.bytes.isEmpty { return nil }
         let servesOthers = facts.servesOthersOnceValidated(directives, allowance, isShared: isShared)
+        // Another process may have stored a newer one, which an exchange finds if the server fails.
+        if standsIn && servesOthers && cache.isShared && !stored.isCompared { return nil }
         // Nobody waits for a response that has to be validated for each run.
         let mayServe = !variant.directives.noCache && variant.lifetime.microseconds > 0
         lead = mayServe ? cache.validations.lead(VariantKey(key: key, variance: variant.variance)) : nil
@@ -219,7 +221,11 @@ extension HTTPCacheStage {
         let target = plan.target
         guard let cache = core.cache, plan.terms.sensitiveData != .none || !core.hasCookies else { return nil }
         guard let key = target.key, !target.hasDirectives else {
-            // Adapters, the authenticator or its own fields decide which response serves the request.
+            // Adapters, the authenticator or its own fields decide which response serves the request. Adapters run for
+            // each of the two; an interceptor may answer both.
+            guard let transfer = try? call.snapshot?.get().transfer, transfer.method == "GET", transfer.body.isNone,
+                core.configuration.interceptors.isEmpty
+            else { return nil }
             var asking = call.ofPart
             asking.http = HTTPCachePlan(plan.terms, .cacheOnly, target)
             let found = await Exchange.answer(asking, control, by: core)

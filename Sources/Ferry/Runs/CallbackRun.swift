@@ -124,6 +124,8 @@ class CallbackRun: Run, @unchecked Sendable {
         }
         if let priority { control.setPriority(priority, in: core) }
         if !isWanted { control.end(.cancelled) }
+        // It has left the queue of the application, and is waited for.
+        core.enter(control)
         Task {
             self.pending = await self.carry(call, control, after: answer, by: core)
             self.life.withLock { life in

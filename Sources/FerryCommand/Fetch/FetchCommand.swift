@@ -47,7 +47,9 @@ enum FetchCommand: Subcommand {
             }
             if code == .success { code = verdict.exitCode }
             guard let fault = writer.fault else {
-                if writer.hasEnded { break }
+                // The archive is of use without any output, and the report without the body.
+                let hasEnded = Console.hasOutputEnded || (writer.hasEnded && !plan.printsJSON)
+                if hasEnded && plan.archivePath == nil { break }
                 continue
             }
             say("ferry fetch: \(Main.oneLine(fault))\n")

@@ -84,8 +84,6 @@ enum RunCommand: Subcommand {
                 if arguments.has("json") { Console.out(PlanRun(start).cancelled.json + "\n") }
                 continue
             }
-            // What nobody sees is not sent; the files have all plans.
-            if Console.hasOutputEnded && !arguments.has("html") && !arguments.has("har") { break }
             let report = await perform(start)
             Console.out(arguments.has("json") ? report.json + "\n" : report.table(columns: Console.tableColumns))
             reports.append(report)

@@ -188,4 +188,21 @@ import Testing
         #expect(try await texts(agent, request) == ["cached answer 2"])
         await agent.shutdown()
     }
+
+    /// The response to a retry is later than that of a run that began after the first attempt.
+    @Test func theResponseToARetryIsTheLater() async throws {
+        let stub = StubTransport { $0.number == 2 ? .response(body: "answer 2") : .hold }
+        let agent = bench.agent(stub)
+        var request = Kept()
+        request.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero, maxDelay: .zero, jitter: .none)
+        let first = Task { [request] in try await agent.send(request).value }
+        await stub.waitForHeld(1)
+        #expect(try await agent.send(request, cache: .reload).value == "answer 2")
+        stub.releaseAll(with: .response(status: 503))
+        await stub.waitForHeld(1)
+        stub.releaseAll(with: .response(body: "answer 3"))
+        #expect(try await first.value == "answer 3")
+        #expect(try await texts(agent, request) == ["cached answer 3"])
+        await agent.shutdown()
+    }
 }

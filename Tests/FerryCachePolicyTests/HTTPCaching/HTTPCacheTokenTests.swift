@@ -115,4 +115,26 @@ import Testing
         #expect(first == "answer 1")
         await agent.shutdown()
     }
+
+    /// A refusal that is stored asks for no token either.
+    @Test func aStoredRefusalRefreshesNoTokenForACacheOnlyRun() async throws {
+        let refreshes = Tally()
+        let stub = StubTransport { _ in .response(status: 401, headers: ["Cache-Control": "max-age=60"]) }
+        let agent = bench.agent(stub) { $0.authenticator = Unknown(refreshes: refreshes) }
+        _ = try? await agent.send(kept())
+        let before = refreshes.value
+        _ = try? await agent.send(kept(), cache: .cacheOnly)
+        #expect(refreshes.value == before)
+        await agent.shutdown()
+    }
+
+    private struct Unknown: Authenticator {
+        var token: String? { "old" }
+        let refreshes: Tally
+        func apply(_ token: String, to request: inout OutgoingRequest) { request.headers["Authorization"] = token }
+        func refresh(_ old: String?, with agent: NetworkAgent) throws -> String {
+            refreshes.add()
+            throw CancellationError()
+        }
+    }
 }
