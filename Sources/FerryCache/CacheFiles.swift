@@ -228,10 +228,11 @@ final class RemovalCount: Sendable {
             seen.store(Self.read(opened), ordering: .relaxed)
             file.store(opened, ordering: .releasing)
         } else {
-            // In another file the numbers are others: no number of a file is as high.
-            if !Self.isSame(opened, old) { seen.store(.max, ordering: .releasing) }
+            let isSame = Self.isSame(opened, old)
             // Other threads may be reading with this descriptor.
             dup2(opened, old)
+            // In another file the numbers are others: no number of a file is as high.
+            if !isSame { seen.store(.max, ordering: .releasing) }
             _ = fcntl(old, F_SETFD, FD_CLOEXEC)
             Glibc.close(opened)
         }
@@ -299,7 +300,7 @@ final class RemovalCount: Sendable {
 
     /// The digests of the removals behind `last`; `nil` if they are not all known.
     private static func digests(in file: Int32, after last: UInt64, to count: UInt64) -> [CacheDigest]? {
-        if count < last || count - last >= most { return nil }
+        if count < last || count - last >= most || count == .max { return nil }
         var digests: [CacheDigest] = []
         var next = last + 1
         while next <= count {

@@ -260,8 +260,9 @@ extension NetworkAgent {
     /// reply from the cache, if there is a fresh one, and then returns or throws the result of the network, which is
     /// stored, too.
     ///
-    /// Hooks and observers see only the run, not the stored reply. Write the label `cached:`, because a trailing
-    /// closure belongs to ``send(_:uploadProgress:)``.
+    /// Hooks and observers see only the run, not the stored reply. With
+    /// ``CachePolicy/http(shared:sensitiveData:write:)``, adapters are called for both, and with interceptors `cached`
+    /// is not called. Write the label `cached:`, because a trailing closure belongs to ``send(_:uploadProgress:)``.
     @_disfavoredOverload
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(
@@ -292,8 +293,9 @@ extension NetworkAgent {
     /// there is a fresh one, and then `completion` with the one result of the run, which comes from the network. Both
     /// run on `queue`, in this order.
     ///
-    /// Hooks and observers see only the run, not the stored reply. Write the label `cached:`, because a first trailing
-    /// closure belongs to ``start(_:on:uploadProgress:completion:)``.
+    /// Hooks and observers see only the run, not the stored reply; for adapters and interceptors see
+    /// ``send(_:cached:)``. Write the label `cached:`, because a first trailing closure belongs to
+    /// ``start(_:on:uploadProgress:completion:)``.
     @_disfavoredOverload
     @discardableResult
     public func start<R: Request>(

@@ -202,8 +202,10 @@ final class ResponseCache: Sendable {
     /// What is read before the request for a response with a time to live is sent.
     struct Sending: Sendable {
         let mark: InvalidationMark
-        /// The number of the request in `recentStores`; `nil` if it was sent again later.
-        var number: UInt64?
+        /// The number of the request in `recentStores`.
+        let number: UInt64
+        /// Whether the request was sent again later: then its number says nothing of the order.
+        var wasRetried = false
 
         init(_ cache: ResponseCache) { (mark, number) = (cache.invalidationMark, cache.recentStores.next()) }
     }
@@ -218,7 +220,7 @@ final class ResponseCache: Sendable {
         let isKept = changing.withLock { _ in
             if let sending {
                 if hasInvalidated(key, since: sending.mark) { return false }
-                if let number = sending.number, recentStores.hasNewer(under: key, than: number) { return false }
+                if !sending.wasRetried, recentStores.hasNewer(under: key, than: sending.number) { return false }
             }
             recentStores.note(key, sent: sending?.number ?? recentStores.next())
             front.insert(kept.stored, for: key, bytes: kept.stored.count + key.count)

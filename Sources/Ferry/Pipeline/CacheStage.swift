@@ -237,8 +237,8 @@ struct CacheStage: Sendable {
             return .again
         }
         guard let plan, !answer.isHit else { return .end }
-        // The response is that to the last request.
-        if EarlierAttempts(answer).count > 1 { sending?.number = nil }
+        let attempts = EarlierAttempts(answer)
+        sending?.wasRetried = attempts.count - attempts.redirects > 1
         guard let kept = kept(response, of: request, plan) else {
             lease = nil
             return .end

@@ -223,8 +223,8 @@ extension HTTPCacheStage {
         guard let key = target.key, !target.hasDirectives else {
             // Adapters, the authenticator or its own fields decide which response serves the request. Adapters run for
             // each of the two; an interceptor may answer both.
-            guard let transfer = try? call.snapshot?.get().transfer, transfer.method == "GET", transfer.body.isNone,
-                core.configuration.interceptors.isEmpty
+            guard let transfer = try? call.snapshot?.get().transfer, ["GET", "HEAD"].contains(transfer.method),
+                transfer.body.isNone, core.configuration.interceptors.isEmpty
             else { return nil }
             var asking = call.ofPart
             asking.http = HTTPCachePlan(plan.terms, .cacheOnly, target)

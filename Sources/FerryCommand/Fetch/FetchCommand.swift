@@ -47,9 +47,7 @@ enum FetchCommand: Subcommand {
             }
             if code == .success { code = verdict.exitCode }
             guard let fault = writer.fault else {
-                // The archive is of use without any output, and the report without the body.
-                let hasEnded = Console.hasOutputEnded || (writer.hasEnded && !plan.printsJSON)
-                if hasEnded && plan.archivePath == nil { break }
+                if writer.hasEnded { break }
                 continue
             }
             say("ferry fetch: \(Main.oneLine(fault))\n")

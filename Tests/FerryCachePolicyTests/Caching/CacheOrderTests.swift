@@ -205,4 +205,21 @@ import Testing
         #expect(try await texts(agent, request) == ["cached answer 3"])
         await agent.shutdown()
     }
+
+    /// Nor does a late one behind a redirect, which is no retry.
+    @Test func aLateResponseBehindARedirectDoesNotReplaceIt() async throws {
+        let stub = StubTransport { request in
+            if request.url.hasSuffix("/y") { return .hold }
+            return request.number == 1 ? .redirect(to: "/y") : .response(body: "answer \(request.number)")
+        }
+        let agent = bench.agent(stub)
+        let request = Kept()
+        let first = Task { try await agent.send(request).value }
+        await stub.waitForHeld(1)
+        #expect(try await agent.send(request, cache: .reload).value == "answer 3")
+        stub.releaseAll(with: .response(body: "late"))
+        #expect(try await first.value == "late")
+        #expect(try await texts(agent, request) == ["cached answer 3"])
+        await agent.shutdown()
+    }
 }
