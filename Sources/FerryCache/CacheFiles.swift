@@ -329,8 +329,8 @@ final class RemovalCount: Sendable {
         return first.st_dev == second.st_dev && first.st_ino == second.st_ino
     }
 
-    /// Writes digests behind the number `last`, before the number itself. Returns `false` if there is no room on the
-    /// disk.
+    /// Writes digests behind the number `last`, before the number itself. Returns `false` if a write fails, for
+    /// example because the disk is full.
     private static func write(_ digests: [CacheDigest], to file: Int32, after last: UInt64) -> Bool {
         for (index, digest) in digests.enumerated() {
             let number = last &+ UInt64(index) &+ 1

@@ -37,13 +37,14 @@ public protocol CacheStorage: AnyObject, Sendable {
     /// cheap. The default implementation assumes that only this agent removes entries.
     func hearRemovals(_ forget: (_ name: String?) -> Void)
 
-    /// The number of calls of `forget` with `nil`, except those at the beginning, when nothing is known yet. If it has
-    /// changed since a request was sent, the agent does not store the response, which may be older than what the other
-    /// process has changed. The default implementation assumes that only this agent removes entries.
+    /// A number that grows whenever any entry may have been removed, except at the beginning, when nothing is known yet.
+    /// If it has changed since a request was sent, the agent does not store the response, which may be older than what
+    /// the other process has changed. The default implementation assumes that only this agent removes entries.
     var removalsHeard: UInt64 { get }
 
-    /// Whether other processes may store entries, too. If so, the agent looks for a newer one before it validates the
-    /// entry that it has in memory. The default is `true`.
+    /// Whether other processes may store entries, too. If so, with the policy `http` the agent looks here for a newer
+    /// entry than the one in memory before it answers without the server, and before a validation whose failure a stale
+    /// response may replace. The default is `true`.
     var isShared: Bool { get }
 
     /// The agent has used an entry that it holds in memory, so it should be evicted later. Called at most once a minute

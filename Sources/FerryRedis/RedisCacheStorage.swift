@@ -272,8 +272,7 @@ extension RedisLoop {
         }
     }
 
-    /// Notifies the other processes of a removal.
-    /// Tells the other processes that the entry with the key of this name, or any entry, was removed.
+    /// Notifies the other processes that the entry with the key of this name, or any entry, was removed.
     func publishRemoval(of key: String? = nil, _ finish: @escaping @Sendable (RedisCommand.Outcome) -> Void) {
         let message = key.map { removals.sender + " " + $0 } ?? removals.sender
         submit(

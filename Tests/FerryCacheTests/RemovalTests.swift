@@ -125,8 +125,8 @@ import Testing
         await third.close()
     }
 
-    /// While others remove, the own removals are never taken for theirs.
-    @Test func ownRemovalsAreNotHeardWhileThreadsLook() async throws {
+    /// A thread that looks during a removal by its own process may hear its name, but never that all may be gone.
+    @Test func ownRemovalsAreNeverHeardAsThoseOfUnknownEntries() async throws {
         let own = await store()
         let looking = Task.detached {
             var isAny = false

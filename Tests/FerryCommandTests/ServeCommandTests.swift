@@ -67,13 +67,15 @@ import Testing
     @Test func aSignalThatTheParentIgnoresStaysIgnored() async throws {
         let shell = ["/bin/sh", "-c", #"trap '' INT; exec "$0" serve 2>&1"#, try FerryProgram.path]
         let process = try ChildProcess(shell)
-        #expect(process.readLine()?.hasPrefix("http://127.0.0.1:") == true)
+        let url = try #require(process.readLine())
         process.signal(SIGINT)
-        // Time in which it would end.
-        try await Task.sleep(for: .milliseconds(300))
+        // It goes on serving.
+        let agent = NetworkAgent(configuration: NetworkConfiguration(baseURL: url))
+        for _ in 0..<3 { #expect(try await agent.get("/bytes/3").bytes.count == 3) }
+        await agent.shutdown()
         process.signal(SIGTERM)
         let end = process.finish()
-        #expect(end.code == 143 && end.output == "0 requests on 0 connections\n", "\(end)")
+        #expect(end.code == 143 && end.output == "3 requests on 1 connections\n", "\(end)")
     }
 
     @Test(arguments: [

@@ -250,7 +250,7 @@ import Testing
         #expect(await outcome.code == .shutdown)
     }
 
-    /// The second member of a started batch has its response, and waits for the queue.
+    /// The shutdown ends the second member of a started batch, whose result then waits for the queue.
     @Test(.timeLimit(.minutes(1))) func aMemberBehindABlockedQueueDoesNotHoldItUpForEver() async {
         let stub = StubTransport { $0.url.hasSuffix("/held") ? .hold : .response() }
         let agent = NetworkAgent(configuration: .test, stub: stub)
@@ -265,7 +265,8 @@ import Testing
         await agent.shutdown(grace: .milliseconds(10))
         hooked.gate.signal()
         held.gate.signal()
-        _ = await outcome.result
+        let result = await outcome.result
+        #expect(throws: RequestError.self) { try result.get() }
     }
 
     /// The closure for the stored response, and what creates its value.

@@ -75,8 +75,9 @@ public final class NetworkAgent: Sendable {
     ///
     /// Within the grace period active runs continue with their redirects, retries and challenges. Members of active
     /// groups and the requests of a token refresh may still start. Shutdown also waits for an active token refresh. A
-    /// callback that is blocked or queued when the grace period ends is called later, and so is code that creates the
-    /// value of a run, or waits for a blocked queue: the run has its result afterwards.
+    /// callback that is blocked or queued when the grace period ends is called later. The same applies to code that
+    /// creates the value of a run, and to a run that waits for a blocked queue: such a run gets its result after the
+    /// shutdown.
     ///
     /// It may be called several times, also concurrently. Cancelling the waiting task ends the grace period at once.
     public func shutdown(grace: Duration = .seconds(5)) async { await core.shutdown(grace: grace) }

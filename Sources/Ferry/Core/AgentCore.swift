@@ -13,7 +13,7 @@ final class AgentCore: Sendable {
         var controls: [ObjectIdentifier: RunControl] = [:]
         /// Those of them that wait for code of the application: a shutdown waits for them within the grace, but no
         /// longer.
-        var atApplication: Set<ObjectIdentifier> = []
+        var waitingForApplication: Set<ObjectIdentifier> = []
         /// The number of these that have no transfer in the table at the moment.
         var resting = 0
         /// Batches and chains, including nested ones.
@@ -203,7 +203,7 @@ final class AgentCore: Sendable {
     /// Hands a run over to the exchange, which sends it.
     func handOver(_ run: Run, to control: RunControl) {
         // The processing queue may be blocked.
-        let error = admit(control, url: run.url, waits: run.goesByQueues)
+        let error = admit(control, url: run.url, waitsForApplication: run.goesByQueues)
         if let error { refuse(run, error) } else { answer(run, .unsent) }
     }
 
@@ -311,8 +311,8 @@ final class AgentCore: Sendable {
     }
 }
 
-/// Passes on what the transport reports, which refers to it weakly. It holds the core while the core has runs, so that
-/// nothing refers to the core itself weakly: that would make each retain and release of it slower.
+/// Passes the reports of the transport to the core. The transport holds it weakly; it holds the core while the core has
+/// runs, so that nothing refers to the core itself weakly: that would make each retain and release of it slower.
 final class CoreReceiver: TransferReceiver {
     private let core = Mutex<AgentCore?>(nil)
     private let log: RunLog?

@@ -124,8 +124,9 @@ struct CancelLog {
 
 extension AgentCore {
     /// Admits a new run, or returns the reason for refusing it. From here on `cancelAll` and `shutdown` find the run.
-    /// If it `waits`, it has to go through a queue of the application first.
-    func admit(_ control: RunControl, url: String, waits: Bool = false) -> RequestError? {
+    /// If it `waitsForApplication`, it has to go through the processing queue first, which code of the application may
+    /// block.
+    func admit(_ control: RunControl, url: String, waitsForApplication: Bool = false) -> RequestError? {
         state.withLock { state in
             if state.isClosed && !state.letsIn(control.group != nil || control.isRefresh) {
                 return RequestError(TransferFailure(.shutdown), url: url)
@@ -135,16 +136,16 @@ extension AgentCore {
                 return .queueFull(limit: configuration.limits.queueLength, url: url)
             }
             state.enter(control, self)
-            if waits { state.atApplication.insert(ObjectIdentifier(control)) }
+            if waitsForApplication { state.waitingForApplication.insert(ObjectIdentifier(control)) }
             return nil
         }
     }
 
     /// The run waits for code of the application until it enters again.
-    func waits(_ control: RunControl) {
+    func waitsForApplication(_ control: RunControl) {
         state.withLock { state in
             if state.controls[ObjectIdentifier(control)] == nil { return IdleAction() }
-            state.atApplication.insert(ObjectIdentifier(control))
+            state.waitingForApplication.insert(ObjectIdentifier(control))
             return state.becameIdle()
         }.act()
     }
@@ -179,7 +180,7 @@ extension AgentCore {
     func enter(_ control: RunControl, from run: Run? = nil) {
         let (isLate, isCancelled) = state.withLock { state in
             if state.controls[ObjectIdentifier(control)] == nil { state.enter(control, self) }
-            state.atApplication.remove(ObjectIdentifier(control))
+            state.waitingForApplication.remove(ObjectIdentifier(control))
             if let run { state.decided(run) }
             return (state.isOver, run?.lastCancel.map { state.cancels.covers(control.tag, since: $0) } ?? false)
         }
@@ -244,7 +245,7 @@ extension AgentCore.State {
     /// Returns whether the run was there.
     fileprivate mutating func leave(_ control: RunControl) -> Bool {
         guard controls.removeValue(forKey: ObjectIdentifier(control)) != nil else { return false }
-        atApplication.remove(ObjectIdentifier(control))
+        waitingForApplication.remove(ObjectIdentifier(control))
         if !control.isShared { resting -= 1 }
         return true
     }

@@ -32,7 +32,7 @@ extension AgentCore.State {
     /// Checks whether everything has ended, and what to do then.
     mutating func becameIdle() -> IdleAction {
         var action = IdleAction()
-        if table.count > 0 || controls.count > atApplication.count { return action }
+        if table.count > 0 || controls.count > waitingForApplication.count { return action }
         if controls.isEmpty { action.keep = letGo() }
         if waiters.isEmpty { return action }
         waiters.removeAll { waiter in

@@ -145,8 +145,8 @@ struct HTTPCacheStage: Sendable {
             invalidationMark = cache.invalidationMark
             guard let selected, let variant = stored?.all[selected] else {
                 if isInMemory {
-                    guard let isReplaced = await isReplaced(control, until: deadline) else { return nil }
-                    if isReplaced { continue }
+                    guard let loadsNewer = await loadsNewer(control, until: deadline) else { return nil }
+                    if loadsNewer { continue }
                 }
                 if mayLease, isLeased {
                     mayLease = false
@@ -188,8 +188,8 @@ struct HTTPCacheStage: Sendable {
                 // Without the server, or if it fails, what another process has stored since is better than nothing or
                 // than a stale response.
                 if isInMemory && servesOthers && (!mayAsk || standsIn) {
-                    guard let isReplaced = await isReplaced(control, until: deadline) else { return nil }
-                    if isReplaced { continue }
+                    guard let loadsNewer = await loadsNewer(control, until: deadline) else { return nil }
+                    if loadsNewer { continue }
                 }
                 let target = VariantKey(key: key, variance: variant.variance)
                 // The response to a request with its own conditions may be of no use to others.
@@ -253,7 +253,7 @@ struct HTTPCacheStage: Sendable {
 
     /// Whether another process has stored a newer response than the one in memory; it is in memory then. The storage is
     /// asked once for each response in memory. `nil` if the run was ended meanwhile.
-    private mutating func isReplaced(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
+    private mutating func loadsNewer(_ control: RunControl, until deadline: ContinuousClock.Instant?) async -> Bool? {
         guard cache.isShared, let stored, stored.beginsComparison() else { return false }
         let loaded: StoredEntry?? = await control.wait(until: deadline) { done in
             cache.loadEntry(key) { entry, _ in done(entry) }

@@ -66,7 +66,7 @@ final class PlainValidation: Sendable {
         conditions = stored.conditions(selecting: index)
         if conditions.bytes.isEmpty { return nil }
         let servesOthers = facts.servesOthersOnceValidated(directives, allowance, isShared: isShared)
-        // Another process may have stored a newer one, which an exchange finds if the server fails.
+        // Another process may have stored a newer one. An exchange looks for it before it asks the server.
         if standsIn && servesOthers && cache.isShared && !stored.isCompared { return nil }
         // Nobody waits for a response that has to be validated for each run.
         let mayServe = !variant.directives.noCache && variant.lifetime.microseconds > 0

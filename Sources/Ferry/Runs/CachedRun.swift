@@ -122,7 +122,7 @@ final class CachedRun: Sendable {
         var times = ProcessingTimes(isMeasured: watch != nil)
         times.begin()
         do throws(RequestError) {
-            if let control { core.waits(control) }
+            if let control { core.waitsForApplication(control) }
             let reply = try core.builder.validated(request, hit, url: url, &times)
             if let control { delivers(control) }
             defer { if control != nil { delivered() } }

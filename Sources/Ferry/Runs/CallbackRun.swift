@@ -124,7 +124,7 @@ class CallbackRun: Run, @unchecked Sendable {
         }
         if let priority { control.setPriority(priority, in: core) }
         if !isWanted { control.end(.cancelled) }
-        // It has left the queue of the application, and is waited for.
+        // It has left the processing queue: a shutdown waits for it again.
         core.enter(control)
         Task {
             self.pending = await self.carry(call, control, after: answer, by: core)

@@ -321,7 +321,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 nonisolated(nonsending) func onQueue<Value: Sendable>(
     _ queue: DispatchQueue?, for control: RunControl, by core: AgentCore, _ work: @escaping @Sendable () -> Value
 ) async -> Value {
-    core.waits(control)
+    core.waitsForApplication(control)
     defer { core.enter(control) }
     return await onQueue(queue, work)
 }

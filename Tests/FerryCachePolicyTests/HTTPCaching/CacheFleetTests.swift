@@ -84,12 +84,40 @@ import Testing
 
     /// A store that nobody else uses has nothing newer than the memory.
     @Test func aStoreInMemoryIsNotAskedBeforeAValidation() async throws {
-        let store = MemoryCacheStorage(maxBytes: 1 << 20)
-        #expect(!store.isShared)
-        let agent = bench.agent(counting(["Cache-Control": "max-age=60"])) { $0.cache?.storage = { store } }
-        #expect(try await texts(agent, kept()) == ["answer 1"])
-        bench.advance(by: .seconds(100))
-        #expect(try await texts(agent, kept()) == ["answer 2"])
-        await agent.shutdown()
+        let headers: Headers = ["Cache-Control": "max-age=60, stale-if-error=600"]
+        for isShared in [false, true] {
+            let store = CountedReads(isShared: isShared)
+            let agent = bench.agent(counting(headers)) { $0.cache?.storage = { store } }
+            var request = kept()
+            // Any other run validates what it has in memory.
+            request.coalesces = true
+            #expect(try await texts(agent, request) == ["answer 1"])
+            let before = store.reads.value
+            bench.advance(by: .seconds(100))
+            #expect(try await texts(agent, request) == ["answer 2"])
+            #expect(store.reads.value - before == (isShared ? 1 : 0))
+            await agent.shutdown()
+        }
+    }
+
+    private final class CountedReads: CacheStorage {
+        private let memory = MemoryCacheStorage(maxBytes: 1 << 20)
+        let reads = Tally()
+        let isShared: Bool
+
+        init(isShared: Bool) { self.isShared = isShared }
+
+        func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
+            reads.add()
+            memory.read(key, answer)
+        }
+        func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+            memory.write(entry, under: key, done)
+        }
+        func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { memory.remove(key, done) }
+        func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
+        func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
+        var counts: CacheCounts { memory.counts }
+        func close(_ done: @escaping @Sendable () -> Void) { memory.close(done) }
     }
 }

@@ -122,9 +122,11 @@ import Testing
         let stub = StubTransport { _ in .response(status: 401, headers: ["Cache-Control": "max-age=60"]) }
         let agent = bench.agent(stub) { $0.authenticator = Unknown(refreshes: refreshes) }
         _ = try? await agent.send(kept())
-        let before = refreshes.value
-        _ = try? await agent.send(kept(), cache: .cacheOnly)
-        #expect(refreshes.value == before)
+        let (before, sent) = (refreshes.value, stub.requests.count)
+        let end = await fault { try await agent.send(kept(), cache: .cacheOnly) }
+        // It has been found, and asks for nothing.
+        #expect(before > 0 && end != .notCached(.notFound))
+        #expect(refreshes.value == before && stub.requests.count == sent)
         await agent.shutdown()
     }
 
