@@ -37,7 +37,7 @@ public protocol CacheStorage: AnyObject, Sendable {
     /// cheap. The default implementation assumes that only this agent removes entries.
     func hearRemovals(_ forget: (_ name: String?) -> Void)
 
-    /// A number that grows whenever any entry may have been removed, except at the beginning, when nothing is known yet.
+    /// A number that grows whenever any entry may have been removed, except at the beginning, when nothing is known.
     /// If it has changed since a request was sent, the agent does not store the response, which may be older than what
     /// the other process has changed. The default implementation assumes that only this agent removes entries.
     var removalsHeard: UInt64 { get }

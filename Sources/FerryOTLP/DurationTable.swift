@@ -4,8 +4,9 @@ import Synchronization
 
 /// The histogram `http.client.request.duration`, with the attributes of the semantic conventions for HTTP clients.
 ///
-/// Threads are distributed over shards, so that those that record at the same time rarely wait for each other or for the
-/// memory of another core. The shards are added up when the histogram is read. A series has the same number in all of them.
+/// Threads are distributed over shards, so that those that record at the same time rarely wait for each other or for
+/// the memory of another core. The shards are added up when the histogram is read. A series has the same number in all
+/// of them.
 final class DurationTable: Sendable {
     /// The attributes that identify a series.
     struct Series: Hashable, Sendable {
