@@ -124,6 +124,63 @@ extension CoreTests {
             }
         }
 
+        /// Two places are left for two hosts that may have three each.
+        @Test func hostsWithParkedTransfersTakeTurns() async throws {
+            var options = CoreLoop.Options()
+            (options.maxTransfers, options.maxPerHost) = (7, 3)
+            try await withCore(options) { core, server in
+                let others = try (0..<3).map { _ in try LoopbackServer() }
+                defer { for other in others { other.stop() } }
+                for one in [server] + others {
+                    one.script(path: "/hold", [.wait("release"), .send(answer("ok")), .serve])
+                }
+                func submit(_ count: Int, _ path: String, to one: LoopbackServer, _ priority: Int) throws -> [UInt64] {
+                    try (0..<count).map { _ in
+                        try core.submit(get(one, priority).with { $0.url = Array((one.baseURL + path).utf8) })
+                    }
+                }
+                let hosts = [server, others[0]]
+                let held = try hosts.map { try submit(3, "/hold", to: $0, FERRY_NORMAL) }
+                let parked = try hosts.map { try submit(6, "/hello", to: $0, FERRY_NORMAL) }
+                await core.untilStatistics { $0.running == 6 && $0.waiting == 12 }
+                let long =
+                    try submit(3, "/hold", to: others[1], FERRY_HIGH) + submit(2, "/hold", to: others[2], FERRY_HIGH)
+                await core.untilStatistics { $0.running == 7 && $0.waiting == 16 }
+                for (host, ids) in zip(hosts, held) {
+                    host.signal("release")
+                    _ = await core.results(of: ids)
+                }
+                for result in await core.results(of: parked[0] + parked[1]) { #expect(result.fault == .ok) }
+                let order = core.record.read { $0.startOrder }.filter {
+                    parked[0].contains($0) || parked[1].contains($0)
+                }
+                #expect(order.prefix(4).count { parked[1].contains($0) } == 2, "\(order)")
+                for other in others[1...] { other.signal("release") }
+                _ = await core.results(of: long)
+            }
+        }
+
+        /// It counts as running while it waits for its name, and needs its place only later.
+        @Test func whatOthersWaitForTakesNobodysPlace() async throws {
+            var options = CoreLoop.Options()
+            (options.maxTransfers, options.maxPerHost, options.usesLookupStub) = (64, 64, true)
+            let name = "late.admission.test"
+            LookupStub.shared.set(name, ["127.0.0.1"], isHeld: true)
+            try await withCore(options) { core, server in
+                server.script(path: "/hold", [.expectHead, .wait("release"), .send(answer("ok")), .serve])
+                let hold = CoreRequest("GET", server.baseURL + "/hold")
+                var held = try (0..<63).map { _ in try core.submit(hold) }
+                let late = try core.submit(CoreRequest("GET", "http://\(name):\(server.port)/hello"))
+                await core.untilStatistics { $0.running == 64 }
+                held.append(try core.submit(hold.with { $0.flags.insert(.unlimited) }))
+                try await server.waitForRequests(64)
+                LookupStub.shared.release(name)
+                #expect(await core.result(of: late).fault == .ok)
+                server.signal("release")
+                for result in await core.results(of: held) { #expect(result.fault == .ok) }
+            }
+        }
+
         @Test func theLimitInTotalHoldsOverManyHosts() async throws {
             var options = CoreLoop.Options()
             options.maxTransfers = 3

@@ -99,3 +99,22 @@ func fault<T>(_ body: () async throws -> T) async -> RequestError.Code? {
         return (error as? RequestError)?.code
     }
 }
+
+/// A store in memory. Subclasses replace a part of it.
+///
+/// Sendable because it has only constants; what subclasses add is constant or protected by a lock.
+class SampleStorage: CacheStorage, @unchecked Sendable {
+    let memory = MemoryCacheStorage(maxBytes: 1 << 20)
+
+    var isShared: Bool { true }
+    var counts: CacheCounts { memory.counts }
+
+    func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) { memory.read(key, answer) }
+    func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+        memory.write(entry, under: key, done)
+    }
+    func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { memory.remove(key, done) }
+    func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
+    func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
+    func close(_ done: @escaping @Sendable () -> Void) { memory.close(done) }
+}

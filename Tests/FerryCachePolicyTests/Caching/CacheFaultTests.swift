@@ -28,19 +28,10 @@ import Testing
     }
 
     /// Its disk hangs: it never says that it is closed, or blocks the caller.
-    private final class Endless: CacheStorage {
+    private final class Endless: SampleStorage, @unchecked Sendable {
         private let gate: DispatchSemaphore?
         init(blocking gate: DispatchSemaphore? = nil) { self.gate = gate }
-        private let memory = MemoryCacheStorage(maxBytes: 1 << 20)
-        func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) { memory.read(key, answer) }
-        func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
-            memory.write(entry, under: key, done)
-        }
-        func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { memory.remove(key, done) }
-        func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
-        func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
-        var counts: CacheCounts { memory.counts }
-        func close(_ done: @escaping @Sendable () -> Void) { gate?.wait() }
+        override func close(_ done: @escaping @Sendable () -> Void) { gate?.wait() }
     }
 
     @Test(.timeLimit(.minutes(1)), arguments: [false, true])

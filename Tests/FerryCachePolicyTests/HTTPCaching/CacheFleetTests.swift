@@ -100,24 +100,16 @@ import Testing
         }
     }
 
-    private final class CountedReads: CacheStorage {
-        private let memory = MemoryCacheStorage(maxBytes: 1 << 20)
+    private final class CountedReads: SampleStorage, @unchecked Sendable {
         let reads = Tally()
-        let isShared: Bool
+        private let isOfMany: Bool
 
-        init(isShared: Bool) { self.isShared = isShared }
+        init(isShared: Bool) { isOfMany = isShared }
 
-        func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
+        override var isShared: Bool { isOfMany }
+        override func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
             reads.add()
-            memory.read(key, answer)
+            super.read(key, answer)
         }
-        func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
-            memory.write(entry, under: key, done)
-        }
-        func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { memory.remove(key, done) }
-        func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
-        func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
-        var counts: CacheCounts { memory.counts }
-        func close(_ done: @escaping @Sendable () -> Void) { memory.close(done) }
     }
 }

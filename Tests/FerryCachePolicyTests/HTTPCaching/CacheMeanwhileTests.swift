@@ -53,10 +53,9 @@ import Testing
 }
 
 /// A store whose first look-up finds what is there, and says so only when it is released.
-private final class HeldReads: CacheStorage {
+private final class HeldReads: SampleStorage, @unchecked Sendable {
     private enum Look { case expected, held(@Sendable () -> Void), over }
 
-    private let memory = MemoryCacheStorage(maxBytes: 1 << 20)
     private let look = Mutex(Look.expected)
 
     var isHeld: Bool { look.withLock { if case .held = $0 { true } else { false } } }
@@ -69,7 +68,7 @@ private final class HeldReads: CacheStorage {
         if case .held(let answer) = held { answer() }
     }
 
-    func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
+    override func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) {
         memory.read(key) { [self] finding in
             let isHeld = look.withLock { look in
                 guard case .expected = look else { return false }
@@ -79,14 +78,4 @@ private final class HeldReads: CacheStorage {
             if !isHeld { answer(finding) }
         }
     }
-
-    func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
-        memory.write(entry, under: key, done)
-    }
-
-    func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) { memory.remove(key, done) }
-    func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
-    func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
-    var counts: CacheCounts { memory.counts }
-    func close(_ done: @escaping @Sendable () -> Void) { memory.close(done) }
 }

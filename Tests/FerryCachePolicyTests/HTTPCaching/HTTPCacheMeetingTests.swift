@@ -323,14 +323,13 @@ import Testing
 }
 
 /// A store that keeps writes to itself until it is released.
-private final class HeldWrites: CacheStorage {
+private final class HeldWrites: SampleStorage, @unchecked Sendable {
     private struct State {
         var isHolding = false
         var hasRemoved = false
         var held: [@Sendable () -> Void] = []
     }
 
-    private let memory = MemoryCacheStorage(maxBytes: 1 << 20)
     private let state = Mutex(State())
 
     func holds() { state.withLock { $0.isHolding = true } }
@@ -344,13 +343,11 @@ private final class HeldWrites: CacheStorage {
         for one in held { one() }
     }
 
-    func read(_ key: CacheKey, _ answer: @escaping @Sendable (CacheFinding) -> Void) { memory.read(key, answer) }
-
-    func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+    override func write(_ entry: CacheEntry, under key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
         hold { [memory] in memory.write(entry, under: key, done) }
     }
 
-    func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
+    override func remove(_ key: CacheKey, _ done: (@Sendable (Bool) -> Void)?) {
         hold { [memory] in memory.remove(key, done) }
         state.withLock { $0.hasRemoved = true }
     }
@@ -362,9 +359,4 @@ private final class HeldWrites: CacheStorage {
         }
         if !isHeld { work() }
     }
-
-    func removeAll(_ done: (@Sendable (Bool) -> Void)?) { memory.removeAll(done) }
-    func measure(_ answer: @escaping @Sendable (CacheSize) -> Void) { memory.measure(answer) }
-    var counts: CacheCounts { memory.counts }
-    func close(_ done: @escaping @Sendable () -> Void) { memory.close(done) }
 }
