@@ -41,6 +41,9 @@ ENGINE := $(ENGINE)|UploadTrailerTests|InformationalTests
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
 
+# Suites with long repetitions. With ALL they run once, with all repetitions.
+LONG_SUITES = FerryCacheTests\..*(DamageTests|ProcessTests)|FerryCommandTests\..*KilledDownloadTests
+
 # The test modules of Ferry.
 AGENT_TESTS = ^Ferry(Body|CachePolicy|Fault|Network)?Tests\.
 
@@ -48,7 +51,7 @@ AGENT_TESTS = ^Ferry(Body|CachePolicy|Fault|Network)?Tests\.
 TEST_GROUPS = \
     'FERRY_ENGINE=libcurl $$tests --filter "$(AGENT_TESTS).*($(ENGINE))"' \
     'FERRY_FAULTS=$(NOTES) $$tests --filter "$(AGENT_TESTS).*($(ENGINE))"' \
-    'FERRY_FAULTS=$(NOTES) $$tests --skip "$(AGENT_TESTS)" --skip FerryIntegrationTests' \
+    'FERRY_FAULTS=$(NOTES) $$tests --skip "$(AGENT_TESTS)" --skip FerryIntegrationTests $(if $(ALL),--skip "$(LONG_SUITES)")' \
     'FERRY_FAULTS=$(NOTES) $$tests --filter "$(AGENT_TESTS)" --skip "$(AGENT_TESTS).*($(ENGINE))"' \
     'FERRY_ENGINE=libcurl $$tests --filter "$(ENGINE)" --skip "$(AGENT_TESTS)" --skip FerryIntegrationTests'
 INTEGRATION_GROUPS = \
@@ -58,8 +61,7 @@ LIBCURL_GROUPS = \
     'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(AGENT_TESTS).*($(LIBCURL))"' \
     'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(LIBCURL)" --skip "$(AGENT_TESTS)"'
 LONG_GROUPS = \
-    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCacheTests.*(DamageTests|ProcessTests)"' \
-    'FERRY_LONG_TESTS=1 $$tests --filter "FerryCommandTests.*KilledDownloadTests"' \
+    'FERRY_FAULTS=$(NOTES) FERRY_LONG_TESTS=1 $$tests --filter "$(LONG_SUITES)"' \
     'FERRY_LONG_TESTS=1 $$tests --filter "$(AGENT_TESTS).*(AddressSelectionTests|DuplexTests)"'
 CHECK_FAULTS = FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(TESTS) --filter FaultTableTests
 CHECK_SERVER_FAULTS = FERRY_FAULTS=$(SERVER_NOTES) FERRY_FAULT_TABLE=check-servers $(TESTS) --filter FaultTableTests

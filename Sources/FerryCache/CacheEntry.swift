@@ -6,7 +6,7 @@ import Glibc
 public struct CacheKey: Hashable, Sendable {
     package let material: [UInt8]
     /// The hash of the bytes, computed once: a run looks a key up several times.
-    private let hash: Int
+    package let hash: Int
 
     /// Creates a key of these bytes.
     public init(_ material: [UInt8]) {

@@ -129,7 +129,7 @@ package final class MemoryFront<Value: Sendable>: Sendable {
         /// The number of removals of all keys.
         var sweeps: UInt64 = 0
 
-        static func group(of key: CacheKey) -> Int { key.hashValue & 255 }
+        static func group(of key: CacheKey) -> Int { key.hash & 255 }
 
         func removals(of key: CacheKey) -> UInt64 { removals[Self.group(of: key)] &+ sweeps }
 
@@ -199,7 +199,15 @@ package final class MemoryFront<Value: Sendable>: Sendable {
 
     /// The value of a key, which is now the most recently used.
     package func value(for key: CacheKey) -> Value? {
+        var removals: UInt64 = 0
+        return value(for: key, &removals)
+    }
+
+    /// The same, and ``removals(of:)`` at this moment.
+    @inline(__always)
+    package func value(for key: CacheKey, _ removals: inout UInt64) -> Value? {
         state.withLock { state in
+            removals = state.removals(of: key)
             guard let place = state.places[key] else { return nil }
             state.use(place)
             return state.slots[place].value

@@ -72,8 +72,15 @@ final class ResponseCache: Sendable {
 
     /// Looks into memory; `nil` if it is not there.
     func recallEntry(_ key: CacheKey) -> StoredEntry? {
-        guard let stored = front.value(for: key) else { return nil }
-        return hearsNewRemovals() ? front.value(for: key) : stored
+        var removals: UInt64 = 0
+        return recallEntry(key, &removals)
+    }
+
+    /// The same, and `removals(of:)` at this moment.
+    @inline(__always)
+    func recallEntry(_ key: CacheKey, _ removals: inout UInt64) -> StoredEntry? {
+        guard let stored = front.value(for: key, &removals) else { return nil }
+        return hearsNewRemovals() ? front.value(for: key, &removals) : stored
     }
 
     /// The same as `hearsRemovals`, once per tick of the system's clock: the check would be a tenth of the cost of a

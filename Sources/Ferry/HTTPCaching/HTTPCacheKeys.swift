@@ -1,5 +1,6 @@
 import FerryCache
 import FerryTransport
+import Glibc
 import Synchronization
 
 /// The key of a response stored under RFC 9111: its URL (RFC 9111, 2), in a part of the cache that belongs to the
@@ -83,23 +84,24 @@ struct HTTPCacheKey {
     private static func key(_ url: String, of owner: [UInt8], _ more: (UInt8, UInt8)? = nil) -> CacheKey {
         var url = url
         return url.withUTF8 { bytes in
-            let end = bytes.firstIndex(of: 0x23) ?? bytes.count
-            var material: [UInt8] = []
-            material.reserveCapacity(owner.count + 2 + end)
-            material += owner
-            if let more {
-                material.append(more.0)
-                material.append(more.1)
+            let start = UnsafeRawBufferPointer(bytes).baseAddress
+            let fragment = start.flatMap { memchr($0, 0x23, bytes.count) }
+            let end = fragment.map { UnsafeRawPointer($0) - start! } ?? bytes.count
+            // Of the ways to fill an array, the one that takes the least time here.
+            var material = [UInt8](repeating: 0, count: owner.count + (more == nil ? 0 : 2) + end)
+            material.withUnsafeMutableBytes { material in
+                owner.withUnsafeBytes { material.copyMemory(from: $0) }
+                if let more { (material[owner.count], material[owner.count + 1]) = more }
+                let rest = UnsafeMutableRawBufferPointer(rebasing: material[(material.count - end)...])
+                rest.copyMemory(from: UnsafeRawBufferPointer(start: start, count: end))
             }
-            material.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[..<end]))
             return CacheKey(material)
         }
     }
 }
 
-/// The target of a request, as far as it is known before sending. It is on the heap, because it is large and does not
-/// change.
-final class HTTPCacheTarget: Sendable {
+/// The target of a request, as far as it is known before sending. It is large, so a run keeps it in its plan only.
+struct HTTPCacheTarget: Sendable {
     let url: String
     /// The key of a plain GET; `nil` for any other request, or if adapters or a token may change it.
     let key: CacheKey?
@@ -147,10 +149,10 @@ extension AgentCore {
         let isPlain =
             found.reading.method == .get && !alwaysNeedsExchange && (tokens == nil || !request.usesAuthenticator)
             && request.body == nil
-        let words = max(CachingWords(found.reading.headers), builder.headers.cachingWords)
+        let own = found.reading.headers
+        let words = max(CachingWords(own), builder.headers.cachingWords)
         var directives: (String?, String?)?
         if words == .directives {
-            let own = found.reading.headers
             let common = found.reading.joined.isForeign ? builder.headers.publicFields : builder.headers.fields
             let cacheControl = own["Cache-Control"] ?? common["Cache-Control"]
             directives = (cacheControl, cacheControl == nil ? own["Pragma"] ?? common["Pragma"] : nil)
@@ -180,21 +182,21 @@ enum CachingWords: Comparable, Sendable {
     case conditions
 
     init(_ headers: Headers) {
-        self = .none
-        if headers.isEmpty { return }
-        for field in headers {
-            switch field.name.utf8.count {
-            case 6 where equalNames(field.name, "Pragma"), 13 where equalNames(field.name, "Cache-Control"):
-                self = max(self, .directives)
-            case 5 where equalNames(field.name, "Range"),
-                8 where equalNames(field.name, "If-Match") || equalNames(field.name, "If-Range"),
-                13 where equalNames(field.name, "If-None-Match"),
-                17 where equalNames(field.name, "If-Modified-Since"),
-                19 where equalNames(field.name, "If-Unmodified-Since"):
-                self = .conditions
-            default: break
+        var words = CachingWords.none
+        let hasConditions = headers.containsName { name in
+            switch name.utf8.count {
+            case 6 where equalNames(name, "Pragma"), 13 where equalNames(name, "Cache-Control"):
+                words = .directives
+                return false
+            case 5: return equalNames(name, "Range")
+            case 8: return equalNames(name, "If-Match") || equalNames(name, "If-Range")
+            case 13: return equalNames(name, "If-None-Match")
+            case 17: return equalNames(name, "If-Modified-Since")
+            case 19: return equalNames(name, "If-Unmodified-Since")
+            default: return false
             }
         }
+        self = hasConditions ? .conditions : words
     }
 }
 
@@ -237,12 +239,15 @@ extension RequestBuilder {
         let declared = sensitiveHeaders(of: request)
         let authorization = request.authorization
         let isAuthorized = authorization != nil && !own.contains("Authorization")
+        func isSecret(_ name: String) -> Bool { SecretHeaders.contains(name, declared: declared) }
         var sent: [Headers.Field] = []
-        for field in common where SecretHeaders.contains(field.name, declared: declared) {
-            if own.contains(field.name) || (isAuthorized && equalNames(field.name, "Authorization")) { continue }
-            sent.append(field)
+        if common.containsName(isSecret) || own.containsName(isSecret) {
+            for field in common where isSecret(field.name) {
+                if own.contains(field.name) || (isAuthorized && equalNames(field.name, "Authorization")) { continue }
+                sent.append(field)
+            }
+            for field in own where isSecret(field.name) { sent.append(field) }
         }
-        for field in own where SecretHeaders.contains(field.name, declared: declared) { sent.append(field) }
         let hasField = sent.contains { equalNames($0.name, "Authorization") }
         if !hasField, let value = authorization?.value ?? (isAuthorized ? nil : joined.credentials?.value) {
             sent.append(Headers.Field(name: "Authorization", value: value))

@@ -270,9 +270,7 @@ struct Renewal {
         let count = stored.headerCount
         for step in 0..<count {
             let index = start + step < count ? start + step : start + step - count
-            // Nearly always in the same case.
-            let other = stored.field(index).name
-            if isSame(other, name) || equalNames(other, name) { return index }
+            if equalNames(stored.field(index).name, name) { return index }
         }
         return nil
     }

@@ -168,11 +168,19 @@ extension Redaction {
 /// Which header fields are secret.
 enum SecretHeaders {
     /// RFC 9110, 11.6.2 and 11.7.2; RFC 6265, 4.
-    private static let always = ["Authorization", "Cookie", "Proxy-Authorization"]
+    private static func isAlways(_ name: String) -> Bool {
+        // Most names have another length.
+        switch name.utf8.count {
+        case 6: equalNames("Cookie", name)
+        case 13: equalNames("Authorization", name)
+        case 19: equalNames("Proxy-Authorization", name)
+        default: false
+        }
+    }
 
     /// Whether the field with this name must not be sent to other origins. `declared` are names that the application
     /// declares.
     static func contains(_ name: String, declared: [String]) -> Bool {
-        always.contains { equalNames($0, name) } || declared.contains { equalNames($0, name) }
+        isAlways(name) || declared.contains { equalNames($0, name) }
     }
 }

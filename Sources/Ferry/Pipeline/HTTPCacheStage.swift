@@ -161,10 +161,9 @@ struct HTTPCacheStage: Sendable {
                 return missed(validates: validates)
             }
             var facts = ReuseRules.Stored(
-                age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives,
-                hasValidator: variant.validators.isAny)
+                age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives)
             var allowance = allowance
-            if !mayRefresh { (allowance.staleWhileRevalidate, facts.directives.staleWhileRevalidate) = (0, 0) }
+            if !mayRefresh { (allowance.staleWhileRevalidate, facts.staleWhileRevalidate) = (0, 0) }
             var verdict = ReuseRules.verdict(on: facts, directives, allowance, isShared: plan.terms.isShared)
             // Only the server can evaluate these conditions.
             let needsServer =

@@ -5,8 +5,7 @@ import Synchronization
 /// Validates a response in memory with one plain transfer. This is the fast path for an awaited run whose request
 /// nobody changes before it is sent. If the server responds with a 304 that changes only dates, the validation costs
 /// little more than the transfer. Any other response is processed by a normal exchange.
-final class PlainValidation: Sendable {
-    let cache: ResponseCache
+struct PlainValidation: Sendable {
     let plan: HTTPCachePlan
     let key: CacheKey
     let stored: StoredVariants
@@ -27,19 +26,18 @@ final class PlainValidation: Sendable {
     /// While it exists, other runs wait for this validation. `nil` if another run is validating the same response, or
     /// if nobody waits.
     let lead: ValidationTable.Lead?
-    /// The conditions of the request (RFC 9111, 4.3.1).
-    let conditions: HeaderBlock
 
     // MARK: Before the network
 
     /// `nil` if there is nothing to validate, or if one plain transfer is not enough.
-    init?<R: Request>(of request: R, _ plan: HTTPCachePlan, by core: AgentCore) {
-        cookieAdditions = core.cookieAdditions
+    static func of<R: Request>(_ request: R, _ plan: HTTPCachePlan, by core: AgentCore) -> PlainValidation? {
+        let cookieAdditions = core.cookieAdditions
         guard plan.mode.way == .cacheElseNetwork, !request.coalesces, let cache = core.cache, let key = plan.target.key,
             let reading = plan.target.reading, plan.terms.sensitiveData != .none || !core.hasCookies
         else { return nil }
-        (removals, mark) = (cache.removals(of: key), cache.recentStores.next())
-        guard let stored = cache.recallEntry(key)?.variants else { return nil }
+        let mark = cache.recentStores.next()
+        var removals: UInt64 = 0
+        guard let stored = cache.recallEntry(key, &removals)?.variants else { return nil }
         let index = stored.index(isHead: false) { names in
             if core.addsCookies(to: names) { return VaryRules.unknown }
             return VaryRules.variance(of: names) { core.builder.sentValue(of: $0, after: reading) }
@@ -57,20 +55,18 @@ final class PlainValidation: Sendable {
             if own != nil || reading.joined.credentials != nil { return nil }
         }
         let facts = ReuseRules.Stored(
-            age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives,
-            hasValidator: variant.validators.isAny)
+            age: variant.age(at: now), lifetime: variant.lifetime.microseconds, directives: variant.directives)
         let allowance = ReuseRules.Allowance(
             staleIfError: plan.mode.staleIfError, staleWhileRevalidate: plan.mode.staleWhileRevalidate)
         let verdict = ReuseRules.verdict(on: facts, directives, allowance, isShared: isShared)
         guard case .validate(let standsIn) = verdict, !directives.noStore, !directives.onlyIfCached else { return nil }
-        conditions = stored.conditions(selecting: index)
-        if conditions.bytes.isEmpty { return nil }
+        if !stored.hasConditions(selecting: index) { return nil }
         let servesOthers = facts.servesOthersOnceValidated(directives, allowance, isShared: isShared)
         // Another process may have stored a newer one. An exchange looks for it before it asks the server.
         if standsIn && servesOthers && cache.isShared && !stored.isCompared { return nil }
         // Nobody waits for a response that has to be validated for each run.
         let mayServe = !variant.directives.noCache && variant.lifetime.microseconds > 0
-        lead = mayServe ? cache.validations.lead(VariantKey(key: key, variance: variant.variance)) : nil
+        let lead = mayServe ? cache.validations.lead(VariantKey(key: key, variance: variant.variance)) : nil
         if servesOthers && mayServe {
             // Another run is validating it, and an exchange can wait for that run. A plain transfer cannot.
             if lead == nil { return nil }
@@ -78,11 +74,12 @@ final class PlainValidation: Sendable {
             if let current = cache.recallEntry(key), current !== stored { return nil }
         }
         let isFresh = variant.age(at: now).map { $0 < variant.lifetime.microseconds } ?? false
-        forward = isFresh && !variant.directives.noCache ? .request : .stale
-        (self.cache, self.plan, self.key, self.stored) = (cache, plan, key, stored)
-        (selected, requestTime, self.standsIn) = (index, now, standsIn)
-        invalidationMark = cache.invalidationMark
-        cache.counters.missed(CacheMiss(forward))
+        cache.counters.missed(.expired)
+        return PlainValidation(
+            plan: plan, key: key, stored: stored, selected: index,
+            forward: isFresh && !variant.directives.noCache ? .request : .stale, requestTime: now, removals: removals,
+            mark: mark, invalidationMark: cache.invalidationMark, cookieAdditions: cookieAdditions,
+            standsIn: standsIn, lead: lead)
     }
 
     /// Starts the transfer. `nil` if the request cannot be built.
@@ -98,7 +95,7 @@ final class PlainValidation: Sendable {
             core.refuse(run, .cancelled(nil, url: run.url))
             return run
         }
-        built.transfer.headers.append(conditions)
+        built.transfer.headers.append(stored.conditions(selecting: selected))
         built.beginSpan(of: watch)
         built.inform(watch)
         built.transfer.passesLimits = core.tokens != nil && core.isRefreshing
@@ -111,7 +108,8 @@ final class PlainValidation: Sendable {
     /// The answer of the run if the server has confirmed the stored response and changed only its dates (RFC 9111,
     /// 4.3.3 and 4.3.4). `nil` for every other answer.
     func renewed(by answer: Answer, _ core: AgentCore) -> Answer? {
-        guard case .result(let result) = answer, result.status == 304, result.succeeded else { return nil }
+        guard case .result(let result) = answer, result.status == 304, result.succeeded, let cache = core.cache
+        else { return nil }
         let (old, isShared) = (stored.all[selected], plan.terms.isShared)
         // Others are followed or retried by an exchange.
         guard old.result.status < 300, old.isRenewable, !old.directives.noStore,
@@ -124,23 +122,25 @@ final class PlainValidation: Sendable {
         let times = StoredVariant.Times(
             request: requestTime, response: now, initialAge: max(apparent, max(0, now - requestTime)))
         if cache.isInvalidated(key, since: invalidationMark) { return nil }
-        var (new, isStored) = (old, cache.removals(of: key) == removals)
+        var (new, isStored) = (nil as StoredVariant?, false)
         if stored.all.count > 1 || !Self.isConfirmed(old, renewal, times) {
             guard let made = StoredVariant(old, renewal, times, isShared: isShared) else { return nil }
             let isWritten = old.isWorthWriting(as: made, by: [])
             // The run has to wait for the disk, which only an exchange can do.
             if isWritten && plan.terms.writing == .synchronous { return nil }
-            isStored = store(made, isWritten: isWritten, isShared: isShared)
+            isStored = store(made, isWritten: isWritten, isShared: isShared, in: cache)
             new = made
+        } else {
+            isStored = cache.removals(of: key) == removals
         }
         lead?.end()
         cache.counters.validated()
         var trace = CacheTrace(outcome: .validated(age: .microseconds(times.initialAge)))
         (trace.isHTTP, trace.forward, trace.isStored) = (true, forward, isStored)
-        trace.remaining = new.lifetime.microseconds - times.initialAge
+        trace.remaining = (new ?? old).lifetime.microseconds - times.initialAge
         let origin = ResponseOrigin(
             url: plan.target.url, cache: trace, hasUnknownCredentials: core.hasCookies, validation: result)
-        return .arrived(new.result, origin)
+        return .arrived((new ?? old).result, origin)
     }
 
     /// Whether a 304 would only move the age of the stored response by less than a second. Then the stored response
@@ -152,7 +152,7 @@ final class PlainValidation: Sendable {
 
     /// Puts the renewed response in the place of the one that the server has confirmed. Returns `false` if it was
     /// removed or replaced meanwhile.
-    private func store(_ new: StoredVariant, isWritten: Bool, isShared: Bool) -> Bool {
+    private func store(_ new: StoredVariant, isWritten: Bool, isShared: Bool, in cache: ResponseCache) -> Bool {
         cache.changing.withLock { _ in
             let isUnchanged =
                 cache.removals(of: key) == removals && !cache.recentStores.isNoted(key, since: mark)
@@ -184,6 +184,11 @@ final class PlainValidation: Sendable {
 }
 
 extension StoredVariants {
+    /// Whether a GET that selects this variant has conditions.
+    func hasConditions(selecting index: Int) -> Bool {
+        all.count == 1 ? all[index].hasConditions : !conditions(selecting: index).bytes.isEmpty
+    }
+
     /// The conditions with which a GET that selects this variant asks for a validation (RFC 9111, 4.3.1).
     func conditions(selecting index: Int) -> HeaderBlock {
         if all.count == 1 { return all[index].conditions }

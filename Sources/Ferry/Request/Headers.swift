@@ -1,4 +1,5 @@
 package import FerryTransport
+import Glibc
 
 /// Header fields in order. Names are compared without regard to case (RFC 9110, 5.1).
 ///
@@ -104,7 +105,9 @@ public struct Headers: Sendable {
     private func each(named name: String, _ body: (String) -> Void) {
         switch storage {
         case .own(let fields):
-            for field in fields where equalNames(field.name, name) { body(field.value) }
+            fields.withUnsafeBufferPointer { fields in
+                for index in fields.indices where equalNames(fields[index].name, name) { body(fields[index].value) }
+            }
         case .aged(let result, let age):
             Headers(result).each(named: name, body)
             if equalNames(name, Self.age) { body(age) }
@@ -120,6 +123,12 @@ public struct Headers: Sendable {
                 }
             }
         }
+    }
+
+    /// Whether a name is like this. For fields that were not received, no name is copied.
+    func containsName(_ isWanted: (String) -> Bool) -> Bool {
+        guard case .own(let fields) = storage else { return contains { isWanted($0.name) } }
+        return fields.withUnsafeBufferPointer { fields in fields.indices.contains { isWanted(fields[$0].name) } }
     }
 
     private static func field(_ index: Int, of result: TransferResult) -> Field {
@@ -183,6 +192,9 @@ func equalNames(_ left: String, _ right: String) -> Bool {
 
 func equalNames(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
     guard left.count == right.count else { return false }
+    guard let start = left.baseAddress, let other = right.baseAddress else { return true }
+    // Nearly always in the same case: then a compare of bytes takes a tenth of the time.
+    if memcmp(start, other, left.count) == 0 { return true }
     for index in 0..<left.count where lowercased(left[index]) != lowercased(right[index]) { return false }
     return true
 }

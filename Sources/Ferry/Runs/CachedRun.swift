@@ -121,13 +121,14 @@ final class CachedRun: Sendable {
     ) throws(RequestError) -> Reply<R.Value> {
         var times = ProcessingTimes(isMeasured: watch != nil)
         times.begin()
+        var isDelivering = false
+        defer { if isDelivering { delivered() } }
         do throws(RequestError) {
             if let control { core.waitsForApplication(control) }
-            let reply = try core.builder.validated(request, hit, url: url, &times)
-            if let control { delivers(control) }
-            defer { if control != nil { delivered() } }
-            RunEnd.succeeded(request, reply, hit, watch, by: core, &times)
-            guard let watch else { return request.delivered(reply) }
+            guard let watch else {
+                return request.delivered(try accepted(request, hit, control, &isDelivering, &times))
+            }
+            let reply = try accepted(request, hit, control, &isDelivering, &times)
             RunEnd.deliver(watch, RunOutcome(reply.response), metrics(hit, times)) {
                 request.willDeliver(.success(reply))
             }
@@ -138,13 +139,29 @@ final class CachedRun: Sendable {
                 findings.isRejected = true
                 if let control { core.enter(control) }
             } else {
-                if let control { delivers(control) }
-                defer { if control != nil { delivered() } }
+                if let control {
+                    delivers(control)
+                    isDelivering = true
+                }
                 RunEnd.failed(request, error, hit, url: url, watch, by: core, &times)
                 RunEnd.deliver(watch, RunOutcome(error), metrics(hit, times)) { request.willDeliver(error) }
             }
             throw error
         }
+    }
+
+    /// The reply, if it passes validation.
+    @inline(__always)
+    private func accepted<R: Request>(
+        _ request: R, _ hit: Answer, _ control: RunControl?, _ isDelivering: inout Bool, _ times: inout ProcessingTimes
+    ) throws(RequestError) -> Reply<R.Value> {
+        let reply = try core.builder.validated(request, hit, url: url, &times)
+        if let control {
+            delivers(control)
+            isDelivering = true
+        }
+        RunEnd.succeeded(request, reply, hit, watch, by: core, &times)
+        return reply
     }
 
     /// Hooks that block must not hold a shutdown beyond the grace. For a member its group stands from here on.
@@ -170,7 +187,7 @@ final class CachedRun: Sendable {
     @inline(never)
     private func beginValidation<R: Request>(of request: R, _ findings: Findings) -> Begun? {
         guard group == nil, refusal == nil, let http = stage.http,
-            let validation = PlainValidation(of: request, http, by: core),
+            let validation = PlainValidation.of(request, http, by: core),
             let run = validation.start(request, at: servers, isCancelled: findings.isCancelled, watch, by: core)
         else { return nil }
         return Begun(validation: validation, run: run)

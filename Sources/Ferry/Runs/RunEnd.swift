@@ -202,6 +202,7 @@ struct ProcessingTimes: Sendable {
     mutating func beginDecoding() { if isMeasured { decodingStart = .now } }
 
     mutating func end() {
+        if !isMeasured { return }
         guard let start else { return }
         let now = ContinuousClock.now
         processing = start.duration(to: now)
