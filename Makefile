@@ -41,7 +41,7 @@ ENGINE := $(ENGINE)|UploadTrailerTests|InformationalTests
 LIBCURL = CFerryTests|FerryTransportTests|FramingFault|ReuseFault|RefusedUpload|TLSFault|ProxyFault|BrokenUpload
 LIBCURL := $(LIBCURL)|FuzzTests|RepeatedRequest|CookieTests|TLSTests|ProxyTests|HTTP2
 
-# Suites with long repetitions. With ALL they run once, with all repetitions.
+# Suites outside the modules below that repeat long. With ALL, the other groups of the default engine leave them out.
 LONG_SUITES = FerryCacheTests\..*(DamageTests|ProcessTests)|FerryCommandTests\..*KilledDownloadTests
 
 # The test modules of Ferry.
@@ -61,7 +61,7 @@ LIBCURL_GROUPS = \
     'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(AGENT_TESTS).*($(LIBCURL))"' \
     'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(LIBCURL)" --skip "$(AGENT_TESTS)"'
 LONG_GROUPS = \
-    'FERRY_FAULTS=$(NOTES) FERRY_LONG_TESTS=1 $$tests --filter "$(LONG_SUITES)"' \
+    '$(if $(ALL),FERRY_FAULTS=$(NOTES)) FERRY_LONG_TESTS=1 $$tests --filter "$(LONG_SUITES)"' \
     'FERRY_LONG_TESTS=1 $$tests --filter "$(AGENT_TESTS).*(AddressSelectionTests|DuplexTests)"'
 CHECK_FAULTS = FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(TESTS) --filter FaultTableTests
 CHECK_SERVER_FAULTS = FERRY_FAULTS=$(SERVER_NOTES) FERRY_FAULT_TABLE=check-servers $(TESTS) --filter FaultTableTests

@@ -31,6 +31,7 @@ final class StoredVariant: Sendable {
     let isRenewable: Bool
     /// The fields that request its validation if no other response is stored for its URL (RFC 9111, 4.3.1).
     let conditions: HeaderBlock
+    /// Whether there are such fields.
     var hasConditions: Bool { !conditions.bytes.isEmpty }
     /// The last 304 that changed nothing.
     private let confirmation = Mutex<Confirmation?>(nil)

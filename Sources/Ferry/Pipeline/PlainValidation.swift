@@ -13,7 +13,7 @@ struct PlainValidation: Sendable {
     let selected: Int
     let forward: CacheStatus.Forward
     let requestTime: CacheTime
-    /// `ResponseCache.removals(of:)` before the lookup.
+    /// `ResponseCache.removals(of:)` at the lookup.
     let removals: UInt64
     /// The number of the request in `ResponseCache.recentStores`.
     let mark: UInt64

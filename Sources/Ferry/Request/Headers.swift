@@ -125,7 +125,7 @@ public struct Headers: Sendable {
         }
     }
 
-    /// Whether a name is like this. For fields that were not received, no name is copied.
+    /// Whether the name of a field meets the condition. Copies no field, unless it was received.
     func containsName(_ isWanted: (String) -> Bool) -> Bool {
         guard case .own(let fields) = storage else { return contains { isWanted($0.name) } }
         return fields.withUnsafeBufferPointer { fields in fields.indices.contains { isWanted(fields[$0].name) } }

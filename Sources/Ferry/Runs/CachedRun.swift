@@ -150,7 +150,7 @@ final class CachedRun: Sendable {
         }
     }
 
-    /// The reply, if it passes validation.
+    /// The reply, if it passes validation. With a control its delivery has begun then, and the caller ends it.
     @inline(__always)
     private func accepted<R: Request>(
         _ request: R, _ hit: Answer, _ control: RunControl?, _ isDelivering: inout Bool, _ times: inout ProcessingTimes

@@ -153,6 +153,23 @@ import Testing
         await agent.shutdown()
     }
 
+    /// RFC 9110, 4.2.5: without a secret field and with one, which have keys of their own.
+    @Test(arguments: [[:], ["Authorization": "a"]] as [Headers])
+    func aFragmentIsNoPartOfTheKey(headers: Headers) async throws {
+        let agent = bench.agent(
+            StubTransport { request in
+                .response(headers: ["Cache-Control": "max-age=60"], body: "answer \(request.number)")
+            })
+        let (whole, part, start) = (
+            http(headers, path: "/x"), http(headers, path: "/x#a"), http(headers, path: "/x#")
+        )
+        #expect(
+            try await texts(agent, part, whole, start) == ["answer 1", "cached answer 1", "cached answer 1"])
+        _ = try await agent.send(http(headers, path: "/x", method: .post))
+        #expect(try await texts(agent, part) == ["answer 3"])
+        await agent.shutdown()
+    }
+
     @Test func theKeyOfACanonicalURLIsTheURLAsItIs() {
         for url in [
             "http://h/x?Q=1", "https://api.example.com:8443/A", "http://127.0.0.1:8080/", "https://h:80/",
