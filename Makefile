@@ -133,7 +133,7 @@ test-tsan: ## Run all tests with the thread sanitizer, also those against real s
 test-asan: ## Run all tests with the address sanitizer, also those against real servers
 	@.ci/setup tests
 	@.ci/setup integration
-	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/lsan.supp \
+	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/lsan.supp:print_suppressions=0 \
 	$(SANITIZED) $(SUITES) --sanitize=address --scratch-path .build-asan -Xswiftc -DFERRY_ASAN
 
 fuzz: setup ## Fuzz all code that reads outside input for ten minutes (FUZZ_SECONDS), or one target (FUZZ=url)
