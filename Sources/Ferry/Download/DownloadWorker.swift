@@ -133,14 +133,18 @@ final class DownloadWorker: BodyCarrier {
         if !isLead || download.hasHelpers {
             download.isOutdated()
         } else if download.restart() {
-            beginAnew()
+            segment.withLock { $0 = nil }
             return .again
         }
         throw mismatch(why, head)
     }
 
-    /// Begins again without a segment.
-    func beginAnew() { segment.withLock { $0 = nil } }
+    /// Begins again without a segment, after its transfers have ended. What the last one requested is no question to an
+    /// interceptor that responds to the next.
+    func beginAnew() {
+        segment.withLock { $0 = nil }
+        current.withLock { $0 = nil }
+    }
 
     private struct Body {
         var head: Response

@@ -105,6 +105,39 @@ import Testing
         }
     }
 
+    /// The lead is still waiting for the first piece.
+    @Test func anInterceptorThatRespondsToAHelperHasTheWholeFile() async throws {
+        let folder = try Folder()
+        let whole = Array("intercepted".utf8)
+        let asked = Atomic<Int>(0)
+        try await withFlow {
+            $0.interceptors = [
+                Intercept { request, _ in
+                    if !request.url.hasSuffix("/f") { return nil }
+                    if asked.add(1, ordering: .relaxed).oldValue < 3 { return nil }
+                    return InterceptedResponse(status: 200, headers: ["ETag": "\"w\""], body: Data(whole))
+                }
+            ]
+        } _: { server, agent in
+            server.script(
+                path: "/f", uses: 1,
+                [
+                    .expectHead,
+                    .send(
+                        head(
+                            "206 Partial Content",
+                            "ETag: \"v\"\r\nContent-Range: bytes 0-999/9000\r\nContent-Length: 1000\r\n")),
+                    .wait("over"), .close,
+                ])
+            server.handle("GET", "/f") { answer($0) }
+            var options = DownloadOptions(segments: 3)
+            options.minimumSegmentSize = 1000
+            defer { server.signal("over") }
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: options)
+            #expect(folder.bytes("f") == whole && folder.names == ["f"])
+        }
+    }
+
     @Test func goneOnWithInOneSegmentNobodyHelps() async throws {
         let folder = try Folder()
         try await withFlow { server, agent in
