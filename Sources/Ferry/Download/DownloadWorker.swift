@@ -139,8 +139,8 @@ final class DownloadWorker: BodyCarrier {
         throw mismatch(why, head)
     }
 
-    /// Begins again without a segment, after its transfers have ended. What the last one requested is no question to an
-    /// interceptor that responds to the next.
+    /// Begins again without a segment, after its transfers have ended. An interceptor may respond to the next request:
+    /// its response must not be compared with the range of the last transfer.
     func beginAnew() {
         segment.withLock { $0 = nil }
         current.withLock { $0 = nil }

@@ -202,7 +202,7 @@ struct ProcessingTimes: Sendable {
     mutating func beginDecoding() { if isMeasured { decodingStart = .now } }
 
     mutating func end() {
-        // Most runs: to look at an instant takes a hundred instructions.
+        // Like most runs. To see that there is no start takes a hundred instructions.
         if !isMeasured { return }
         guard let start else { return }
         let now = ContinuousClock.now

@@ -19,6 +19,18 @@ import Testing
             body: Array(bytes[range]))
     }
 
+    /// The head of the response to the first request, whose body never comes.
+    private func headOfFirstPiece(until signal: String) -> LoopbackScript {
+        [
+            .expectHead,
+            .send(
+                head(
+                    "206 Partial Content",
+                    "ETag: \"v\"\r\nContent-Range: bytes 0-999/9000\r\nContent-Length: 1000\r\n")),
+            .wait(signal), .close,
+        ]
+    }
+
     private func range(_ request: LoopbackRequest) -> ClosedRange<Int> {
         let ends = request.headers["Range"]?.dropFirst(6).split(separator: "-").compactMap { Int($0) } ?? []
         return (ends.first ?? 0)...(ends.count > 1 ? ends[1] : 8999)
@@ -60,16 +72,7 @@ import Testing
                 ])
             _ = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: options)
             #expect(folder.bytes("f") == old)
-            server.script(
-                path: "/f", uses: 1,
-                [
-                    .expectHead,
-                    .send(
-                        head(
-                            "206 Partial Content",
-                            "ETag: \"v\"\r\nContent-Range: bytes 0-999/9000\r\nContent-Length: 1000\r\n")),
-                    .wait("helped"), .close,
-                ])
+            server.script(path: "/f", uses: 1, headOfFirstPiece(until: "helped"))
             server.handle("GET", "/f") { request in
                 server.signal("helped")
                 if request.headers["If-None-Match"] != nil {
@@ -119,16 +122,7 @@ import Testing
                 }
             ]
         } _: { server, agent in
-            server.script(
-                path: "/f", uses: 1,
-                [
-                    .expectHead,
-                    .send(
-                        head(
-                            "206 Partial Content",
-                            "ETag: \"v\"\r\nContent-Range: bytes 0-999/9000\r\nContent-Length: 1000\r\n")),
-                    .wait("over"), .close,
-                ])
+            server.script(path: "/f", uses: 1, headOfFirstPiece(until: "over"))
             server.handle("GET", "/f") { answer($0) }
             var options = DownloadOptions(segments: 3)
             options.minimumSegmentSize = 1000
