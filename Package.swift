@@ -120,7 +120,8 @@ let package = Package(
         // A module of its own, so that Ferry does not depend on FoundationXML and its libxml2.
         .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
         // A module of its own, so that Ferry does not depend on hiredis.
-        .target(name: "FerryRedis", dependencies: ["Chiredis", "Czstd", "FerryCache"], swiftSettings: strict),
+        .target(
+            name: "FerryRedis", dependencies: ["Chiredis", "COpenSSL", "Czstd", "FerryCache"], swiftSettings: strict),
         .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
 
         // Adapters of Ferry to packages of the Swift ecosystem: each is empty while its trait is off.

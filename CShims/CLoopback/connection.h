@@ -96,6 +96,8 @@ void lb__tls_feed(lb_conn *c, const char *bytes, size_t size);
 void lb__tls_encrypt(lb_conn *c, const char *bytes, size_t size);
 void lb__tls_push(lb_conn *c);
 void lb__tls_goodbye(lb_conn *c);
+/* Sends KeyUpdate messages; false if that is not possible. */
+bool lb__tls_update_keys(lb_conn *c, uint64_t count);
 void lb__tls_end(lb_conn *c);
 int lb__certificate_use(const loopback_certificate *certificate, SSL_CTX *ctx);
 

@@ -142,6 +142,20 @@ static int start_tls(lb_conn *c) {
   return DONE;
 }
 
+static int key_updates(lb_conn *c, uint64_t count) {
+  if (c->step_begun) {
+    if (lb__drained(c)) return DONE;
+  } else {
+    c->step_begun = true;
+    if (!lb__tls_update_keys(c, count)) {
+      lb__conn_close(c);
+      return BLOCKED;
+    }
+  }
+  c->wants_drain = true;
+  return BLOCKED;
+}
+
 static int run_step(lb_conn *c, const lb_step *step) {
   switch (step->kind) {
     case LOOPBACK_EXPECT_HEAD:
@@ -192,6 +206,8 @@ static int run_step(lb_conn *c, const lb_step *step) {
       return hold(c);
     case LOOPBACK_CLOSE_HANDSHAKE:
       return c->view_length ? close_step(c, false) : blocked(c);
+    case LOOPBACK_KEY_UPDATES:
+      return key_updates(c, step->total);
     default:
       return DONE;
   }

@@ -144,6 +144,19 @@ void lb__tls_encrypt(lb_conn *c, const char *bytes, size_t size) {
   if (SSL_write(c->ssl, bytes, (int)size) != (int)size) fail(c);
 }
 
+bool lb__tls_update_keys(lb_conn *c, uint64_t count) {
+  if (!c->ssl || !c->ssl_ready) return false;
+  for (uint64_t i = 0; i < count; i++) {
+    if (SSL_key_update(c->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1 ||
+        SSL_do_handshake(c->ssl) != 1) {
+      ERR_clear_error();
+      return false;
+    }
+  }
+  lb__tls_push(c);
+  return !c->closing;
+}
+
 void lb__tls_goodbye(lb_conn *c) {
   if (!c->ssl || !c->ssl_ready || c->closing) return;
   SSL_shutdown(c->ssl);

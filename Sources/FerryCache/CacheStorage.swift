@@ -179,6 +179,8 @@ public struct CacheFaultKind: RawRepresentable, Sendable, Hashable, CustomString
     public static let foreign = CacheFaultKind(rawValue: "foreign")
     /// Another process held the storage for too long, or a server is not ready.
     public static let busy = CacheFaultKind(rawValue: "busy")
+    /// A server has an untrusted certificate, or refuses the client's, or TLS is not possible for another reason.
+    public static let tls = CacheFaultKind(rawValue: "tls")
     /// The operation took too long.
     public static let timeout = CacheFaultKind(rawValue: "timeout")
     /// Any other error.

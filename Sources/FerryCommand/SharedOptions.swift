@@ -62,7 +62,7 @@ enum CacheLocation: Sendable {
                 self = .redis(try RedisConfiguration(url: url))
             } catch {
                 // Not the URL itself: there may be a password in it.
-                throw UsageError("--cache needs redis://HOST[:PORT][/DATABASE] or unix:///PATH: \(error)")
+                throw UsageError("--cache needs redis://, rediss:// or unix:///PATH: \(error)")
             }
         }
     }

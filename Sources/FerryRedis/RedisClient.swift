@@ -68,7 +68,7 @@ package final class RedisClient: Sendable {
         try connection.append(arguments)
         var replies: [RedisReply] = []
         while replies.isEmpty {
-            if connection.unsent > 0 { try Self.withoutPipeSignal(connection.send) }
+            if connection.unsent > 0 { try withoutPipeSignal(connection.send) }
             let now = monotonicTime()
             if now >= end { throw RedisFault(.timeout) }
             let events = connection.unsent > 0 ? POLLIN | POLLOUT : POLLIN
@@ -79,23 +79,6 @@ package final class RedisClient: Sendable {
         }
         guard replies.count == 1 else { throw RedisFault(.damaged) }
         return replies[0]
-    }
-
-    /// Blocks SIGPIPE during a write: hiredis may write to a closed socket, which must not end the process.
-    private static func withoutPipeSignal(_ body: () throws(RedisFault) -> Void) throws(RedisFault) {
-        var pipe = sigset_t()
-        var before = sigset_t()
-        sigemptyset(&pipe)
-        sigaddset(&pipe, SIGPIPE)
-        pthread_sigmask(SIG_BLOCK, &pipe, &before)
-        defer {
-            if sigismember(&before, SIGPIPE) == 0 {
-                var none = timespec()
-                while sigtimedwait(&pipe, nil, &none) == SIGPIPE {}
-            }
-            pthread_sigmask(SIG_SETMASK, &before, nil)
-        }
-        try body()
     }
 
     private func text(of fault: RedisFault) -> String {
@@ -109,6 +92,7 @@ package final class RedisClient: Sendable {
         case .noPermission: return "Redis at \(place) refused the login"
         case .damaged: return "Redis at \(place) sent a reply that is invalid or too large"
         case .busy: return "Redis at \(place) is busy"
+        case .tls: return "no TLS connection to Redis at \(place): \(fault.reason)"
         default: return "no connection to Redis at \(place)"
         }
     }

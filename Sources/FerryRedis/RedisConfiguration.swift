@@ -22,11 +22,15 @@ public struct RedisConfiguration: Sendable {
     /// The password for the login (AUTH). The default is `nil`: no login.
     public var password: String?
 
+    /// The TLS settings. The default is `nil`: no TLS. A connection to a Unix socket never uses it.
+    public var tls: TLS?
+
     /// The prefix of the names of all keys and of the channel. Processes with the same prefix share their entries. The
     /// default is `ferry:`.
     public var prefix = "ferry:"
 
-    /// The timeout for name lookup and connect. The default is 500 ms. A request waits for at most ``timeout``.
+    /// The timeout for name lookup, connect and TLS handshake. The default is 500 ms. A request waits for at most
+    /// ``timeout``.
     public var connectTimeout: Duration = .milliseconds(500)
 
     /// The timeout of a lookup, from the call; afterwards it is a miss. The default is 50 ms.
@@ -82,15 +86,17 @@ public struct RedisConfiguration: Sendable {
     /// Creates a configuration with the defaults for a server at a Unix socket.
     public init(unixSocket path: String) { address = .unixSocket(path) }
 
-    /// Creates a configuration from a URL: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]` or
-    /// `unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]`. Any other URL is refused. So is `rediss:`, because the
-    /// underlying library (hiredis 0.14 of Debian) has no TLS.
+    /// Creates a configuration from a URL: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with `rediss:`
+    /// for TLS, or `unix://[[USER]:PASSWORD@]/PATH[?db=DATABASE]`. Any other URL is refused.
+    ///
+    /// A `rediss:` URL may have a query with the files of ``TLS``: `cacert=FILE` for the authorities, `cert=FILE` and
+    /// `key=FILE` for the client certificate and its key.
     public init(url: String) throws(RedisURLError) {
         guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased() else {
             throw RedisURLError("invalid Redis URL")
         }
         switch scheme {
-        case "redis":
+        case "redis", "rediss":
             guard let host = parts.host, !host.isEmpty else { throw RedisURLError("the host is missing") }
             let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
             let port = parts.port ?? 6379
@@ -98,7 +104,11 @@ public struct RedisConfiguration: Sendable {
             self.init(host: bare, port: port)
             let path = parts.path.drop { $0 == "/" }
             if !path.isEmpty { database = try Self.database(String(path)) }
-            if parts.query != nil { throw RedisURLError("a redis: URL cannot have a query") }
+            if scheme == "rediss" {
+                tls = try TLS(parts.queryItems ?? [])
+            } else if parts.query != nil {
+                throw RedisURLError("a redis: URL cannot have a query")
+            }
         case "unix":
             guard parts.host?.isEmpty != false, parts.path.count > 1 else { throw RedisURLError("missing socket path") }
             self.init(unixSocket: parts.path)
@@ -106,8 +116,7 @@ public struct RedisConfiguration: Sendable {
                 guard item.name == "db", let text = item.value else { throw RedisURLError("only db is allowed") }
                 database = try Self.database(text)
             }
-        case "rediss": throw RedisURLError("TLS is not supported: use a Unix socket or a tunnel")
-        default: throw RedisURLError("the scheme must be redis or unix")
+        default: throw RedisURLError("the scheme must be redis, rediss or unix")
         }
         if let password = parts.password, !password.isEmpty {
             self.password = password
@@ -122,6 +131,54 @@ public struct RedisConfiguration: Sendable {
             throw RedisURLError("the database must be a number")
         }
         return number
+    }
+}
+
+extension RedisConfiguration {
+    /// The TLS settings of the connections to Redis: TLS 1.2 or newer (RFC 8446, RFC 5246). The files are read for each
+    /// connection. The defaults verify the server's certificate with the authorities of the system.
+    public struct TLS: Sendable, Hashable {
+        /// What is verified of the server's certificate.
+        public enum Verification: Sendable, Hashable {
+            /// The chain up to an authority, and the name.
+            case full
+            /// Nothing. For tests only: anyone on the network can read the password and change the responses.
+            case none
+        }
+
+        /// A PEM file of authorities that replaces the system's. The default is `nil`, the system's.
+        public var authorityFile: String?
+
+        /// A PEM file with the client certificate, followed by its chain. The default is `nil`, none. Redis demands one
+        /// unless its `tls-auth-clients` says otherwise.
+        public var certificateFile: String?
+
+        /// A PEM file with the private key, without encryption. The default is `nil`: it is in ``certificateFile``.
+        public var keyFile: String?
+
+        /// The name that the server's certificate must have, and that is sent in the handshake. The default is `nil`,
+        /// the host.
+        public var serverName: String?
+
+        /// What is verified. The default is ``Verification/full``.
+        public var verification = Verification.full
+
+        /// Creates TLS settings with the defaults.
+        public init() {}
+
+        /// The settings in a URL.
+        init(_ items: [URLQueryItem]) throws(RedisURLError) {
+            for item in items {
+                guard let file = item.value, !file.isEmpty else { throw RedisURLError("\(item.name) has no file") }
+                switch item.name {
+                case "cacert" where authorityFile == nil: authorityFile = file
+                case "cert" where certificateFile == nil: certificateFile = file
+                case "key" where keyFile == nil: keyFile = file
+                default: throw RedisURLError("only cacert, cert and key are allowed, each once")
+                }
+            }
+            if keyFile != nil && certificateFile == nil { throw RedisURLError("key needs cert") }
+        }
     }
 }
 

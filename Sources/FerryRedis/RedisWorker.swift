@@ -44,10 +44,7 @@ final class RedisWorker {
     }
 
     func run() {
-        // hiredis may write to a closed socket.
-        var signals = sigset_t()
-        sigfillset(&signals)
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        blockSignals()
         while true {
             let taken = loop.take()
             for item in taken.looks { add(item, to: \.looks) }

@@ -37,8 +37,8 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
     ///
     /// In JSON a step is a string, `"expectHead"`, or an object whose first key is the step: `{"send": "text"}`,
     /// `{"sendBase64": "…"}`, either with `"times": 200000`; `{"expectBytes": 100}`, `{"pattern": 1000}`,
-    /// `{"drip": "text", "interval": 50, "chunk": 1}`, `{"pause": 50}`, `{"wait": "go"}`, `{"mark": "half"}`.
-    /// Times are in milliseconds.
+    /// `{"keyUpdates": 10}`, `{"drip": "text", "interval": 50, "chunk": 1}`, `{"pause": 50}`, `{"wait": "go"}`,
+    /// `{"mark": "half"}`. Times are in milliseconds.
     public enum Step: Sendable, Equatable {
         /// Reads the head of a request, which is counted and recorded.
         case expectHead
@@ -91,6 +91,8 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
         case stallHandshake
         /// Reads the client's hello and closes. First step only.
         case closeHandshake
+        /// Sends this many KeyUpdate messages (RFC 8446, 4.6.3), which have no data. Closes without TLS 1.3.
+        case keyUpdates(Int)
     }
 
     /// A script, and the requests or connections it is used for.
@@ -126,7 +128,7 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
 
 extension LoopbackScript.Step: Codable {
     private enum Keys: String, CodingKey {
-        case send, sendBase64, times, expectBytes, pattern, drip, interval, chunk, pause, wait, mark
+        case send, sendBase64, times, expectBytes, pattern, keyUpdates, drip, interval, chunk, pause, wait, mark
     }
 
     /// The steps without parameters.
@@ -162,6 +164,8 @@ extension LoopbackScript.Step: Codable {
             self = .expectBytes(count)
         } else if let count = try number(.pattern, in: 0...Int.max) {
             self = .pattern(bytes: count)
+        } else if let count = try number(.keyUpdates, in: 0...Int(Int32.max)) {
+            self = .keyUpdates(count)
         } else if let text = try values.decodeIfPresent(String.self, forKey: .drip) {
             self = .drip(
                 text,
@@ -225,6 +229,8 @@ extension LoopbackScript.Step: Codable {
             try values.encode(count, forKey: .expectBytes)
         case .pattern(let count):
             try values.encode(count, forKey: .pattern)
+        case .keyUpdates(let count):
+            try values.encode(count, forKey: .keyUpdates)
         case .drip(let text, let interval, let chunk):
             try values.encode(text, forKey: .drip)
             try values.encode(interval.wholeMilliseconds, forKey: .interval)

@@ -131,15 +131,15 @@ import Testing
         ["--cache-dir", "/x", "--http-cache", "--cache-version", "1"],
         ["--cache", "redis://h", "--cache-dir", "/x", "--cache-ttl", "1"], ["--cache", "redis://h"],
         ["--cache", "", "--cache-ttl", "1"], ["--cache", "h:6379", "--cache-ttl", "1"],
-        ["--cache", "redis://h/x", "--http-cache"], ["--cache", "rediss://h", "--http-cache"],
+        ["--cache", "redis://h/x", "--http-cache"], ["--cache", "rediss://h?x=1", "--http-cache"],
         ["--cache", "redis://h", "--events", "--http-cache"],
     ]) func whatDoesNotFitTogetherIsAUsageError(line: [String]) {
         #expect(throws: UsageError.self) { try plan(["http://h/"] + line) }
     }
 
     @Test(arguments: [
-        ("redis://kim:secret@/0", "--cache needs redis://HOST[:PORT][/DATABASE] or unix:///PATH: the host is missing"),
-        ("rediss://:secret@h", "TLS is not supported: use a Unix socket or a tunnel"),
+        ("redis://kim:secret@/0", "--cache needs redis://, rediss:// or unix:///PATH: the host is missing"),
+        ("rediss://:secret@h?key=/x", "key needs cert"),
     ]) func anErrorNamesWhatIsWrongAndNoPassword(url: String, message: String) {
         let error = #expect(throws: UsageError.self) { try plan(["http://h/", "--cache", url, "--http-cache"]) }
         #expect(error.map { "\($0)" }?.contains(message) == true)

@@ -13,10 +13,23 @@ import Testing
         #expect(old.user == nil && old.password == "secret" && old.database == 0)
         let socket = try RedisConfiguration(url: "unix:///run/redis/redis.sock?db=2")
         #expect(socket.address == .unixSocket("/run/redis/redis.sock") && socket.database == 2)
+        #expect(plain.tls == nil && full.tls == nil && socket.tls == nil)
+    }
+
+    @Test func aURLNamesTheFilesOfTLS() throws {
+        let plain = try RedisConfiguration(url: "rediss://:secret@h")
+        #expect(plain.tls == RedisConfiguration.TLS() && plain.tls?.verification == .full)
+        #expect(plain.address == .host("h", port: 6379) && plain.password == "secret")
+        let full = try RedisConfiguration(url: "REDISS://h:1/2?cacert=/a%20b.pem&cert=c.pem&key=k.pem")
+        var tls = RedisConfiguration.TLS()
+        (tls.authorityFile, tls.certificateFile, tls.keyFile) = ("/a b.pem", "c.pem", "k.pem")
+        #expect(full.tls == tls && full.address == .host("h", port: 1) && full.database == 2)
     }
 
     @Test(arguments: [
-        "", "http://h", "rediss://h", "redis://", "redis://h/x", "redis://h:0", "redis://h:70000", "redis://kim@h",
+        "", "http://h", "redis://", "rediss://", "rediss://h?ca=/x", "rediss://h?key=/x", "rediss://h?cacert",
+        "rediss://h?cert=", "rediss://h?cert=a&cert=b", "rediss://h?db=1", "redis://h/x", "redis://h:0",
+        "redis://h:70000", "redis://kim@h",
         "unix://", "unix:///s?x=1", "redis://h/-1", "redis://h?db=1", "not a url",
     ])
     func anythingElseIsRefused(url: String) {
@@ -31,7 +44,7 @@ import Testing
             #expect(!text.contains("canary") && !text.contains("kim"), "\(text)")
         }
         #expect(
-            #expect(throws: RedisURLError.self) { try RedisConfiguration(url: "rediss://:canary@h") }
+            #expect(throws: RedisURLError.self) { try RedisConfiguration(url: "rediss://:canary@h?key=x") }
                 .map { "\($0)".contains("canary") } == false)
     }
 }

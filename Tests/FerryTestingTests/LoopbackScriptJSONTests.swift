@@ -10,7 +10,7 @@ extension LoopbackTests {
                 {"scripts": [
                     {"path": "/slow", "uses": 1, "steps": [
                         "expectHead", "expectBody", {"send": "a\r\n"}, {"sendBase64": "AAE="}, {"send": "x", "times": 200000},
-                        {"expectBytes": 3}, {"pattern": 9}, {"drip": "ab", "interval": 50}, {"pause": 10}, {"wait": "go"},
+                        {"expectBytes": 3}, {"pattern": 9}, {"keyUpdates": 4}, {"drip": "ab", "interval": 50}, {"pause": 10}, {"wait": "go"},
                         {"mark": "half"}, "reset"]},
                     {"connection": 2, "steps": ["close"]},
                     {"connections": [3, 5], "steps": ["stallHandshake"]},
@@ -25,7 +25,8 @@ extension LoopbackTests {
                         [
                             .expectHead, .expectBody, .send("a\r\n"), .sendBytes([0, 1]),
                             .repeating("x", times: 200_000),
-                            .expectBytes(3), .pattern(bytes: 9), .drip("ab", interval: .milliseconds(50)),
+                            .expectBytes(3), .pattern(bytes: 9), .keyUpdates(4),
+                            .drip("ab", interval: .milliseconds(50)),
                             .pause(.milliseconds(10)), .wait("go"), .mark("half"), .reset,
                         ]),
                     .init(.connections(2...2), [.close]),
@@ -37,7 +38,7 @@ extension LoopbackTests {
         @Test func everyStepSurvivesTheRoundTrip() throws {
             let script: LoopbackScript = [
                 .expectHead, .expectBody, .expectBytes(1), .expectClose, .send("ü"), .sendBytes([255]),
-                .repeating("a", times: 2), .repeatingBytes([0], times: 3), .pattern(bytes: 4),
+                .repeating("a", times: 2), .repeatingBytes([0], times: 3), .pattern(bytes: 4), .keyUpdates(2),
                 .drip("b", interval: .milliseconds(5), chunk: 6), .pause(.milliseconds(7)), .wait("w"), .mark("m"),
                 .close,
                 .drop, .reset, .halfClose, .stopReading, .keepOpen, .serve, .restart, .startTLS, .plain,

@@ -183,6 +183,7 @@ enum {
   LOOPBACK_STALL_HANDSHAKE,  /* read the ClientHello, never respond */
   LOOPBACK_CLOSE_HANDSHAKE,  /* read the ClientHello, then close */
   LOOPBACK_KEEP_OPEN,        /* stay silent until the client closes */
+  LOOPBACK_KEY_UPDATES,      /* `count` messages of TLS 1.3 without data */
 };
 
 typedef struct loopback_step {

@@ -26,16 +26,6 @@ void parts_head_read(parts_head *_Nonnull head, const char *_Nullable bytes,
                      size_t length, uint32_t limit);
 void parts_head_free(parts_head *_Nonnull head);
 
-/* A TLS server for one connection and one response, "hello", which has
- * `updates` KeyUpdate messages in its middle. */
-typedef struct parts_flood parts_flood;
-parts_flood *_Nullable parts_flood_begin(const char *_Nonnull certificate,
-                                         const char *_Nonnull key,
-                                         unsigned updates);
-uint16_t parts_flood_port(const parts_flood *_Nonnull flood);
-/* Ends its connection. Returns whether the client had taken the response. */
-bool parts_flood_end(parts_flood *_Nonnull flood);
-
 /* The version of the libcurl that is loaded. */
 const char *_Nonnull parts_libcurl(void);
 /* What the next byte of a response belongs to. */

@@ -17,6 +17,17 @@ final class RedisServer: Sendable {
         try start()
     }
 
+    /// Debian's redis-server at a port of 127.0.0.1 with TLS, which demands a certificate of its clients.
+    static func withTLS(_ name: Certificates.Name = .valid) throws -> (server: RedisServer, port: Int) {
+        let certificates = try Certificates.shared
+        let port = try freePorts(1)[0]
+        let server = try RedisServer(options: [
+            "--tls-port", "\(port)", "--bind", "127.0.0.1", "--tls-cert-file", certificates.file(name),
+            "--tls-key-file", certificates.key(name), "--tls-ca-cert-file", certificates.authorityFile,
+        ])
+        return (server, Int(port))
+    }
+
     /// Starts it empty.
     func start() throws {
         let started = try ServerProcess.start(ports: 0, sign: "redis.pid") { [socket, options] folder, _ in

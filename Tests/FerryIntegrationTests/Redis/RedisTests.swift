@@ -188,7 +188,7 @@ import Testing
 }
 
 /// A request whose response is stored.
-private func stored(_ path: String) -> HTTPRequest<Response> {
+func stored(_ path: String) -> HTTPRequest<Response> {
     var request = HTTPRequest(.get, path)
     request.cachePolicy = .timeToLive(.seconds(3600), write: .synchronous)
     return request

@@ -63,6 +63,14 @@ import Testing
         #expect(configuration.cache?.storage?() is RedisCacheStorage)
     }
 
+    @Test func redisHasTLS() throws {
+        var redis = try RedisConfiguration(url: "rediss://cache.internal:6380/0")
+        redis.tls?.authorityFile = "/etc/shop/redis-authority.pem"  // the default is the system's authorities
+        redis.tls?.certificateFile = "/etc/shop/redis-client.pem"
+        redis.tls?.keyFile = "/etc/shop/redis-client.key"
+        #expect(redis.tls?.verification == .full)
+    }
+
     private func status(_ agent: NetworkAgent) async throws {
         let reply = try await agent.send(Prices(shop: "7"))
         print(reply.cacheStatus?.description ?? "no cache")  // Ferry; hit; ttl=172
