@@ -74,6 +74,9 @@ let package = Package(
         .systemLibrary(
             name: "Clibcurl", path: "CShims/Clibcurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(
+            name: "Cnghttp2", path: "CShims/Cnghttp2", pkgConfig: "libnghttp2",
+            providers: [.apt(["libnghttp2-dev"])]),
         .systemLibrary(name: "Czlib", path: "CShims/Czlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(
             name: "Cbrotli", path: "CShims/Cbrotli", pkgConfig: "libbrotlidec", providers: [.apt(["libbrotli-dev"])]),
@@ -94,7 +97,8 @@ let package = Package(
 
         // C: the transfer core, and the server for tests and benchmarks.
         .target(
-            name: "CFerry", dependencies: ["Clibuv", "Clibcurl", "Czlib", "Cbrotli", "Czstd", "COpenSSL"],
+            name: "CFerry",
+            dependencies: ["Clibuv", "Clibcurl", "Cnghttp2", "Czlib", "Cbrotli", "Czstd", "COpenSSL"],
             path: "CShims/CFerry",
             cSettings: strictC + [.headerSearchPath(".")]),
         .target(

@@ -61,12 +61,9 @@ extension CoreTests {
             }
         }
 
-        @Test(arguments: [FERRY_HTTP2_NEVER, FERRY_HTTP2_PRIOR_KNOWLEDGE]) func libcurlCarriesNone(
-            http2: Int
-        ) async throws {
+        @Test func libcurlCarriesNone() async throws {
             var options = CoreLoop.Options()
-            options.engine = http2 == FERRY_HTTP2_NEVER ? FERRY_ENGINE_LIBCURL : FERRY_ENGINE_HTTP1
-            options.http2 = http2
+            options.engine = FERRY_ENGINE_LIBCURL
             let (core, server) = (try CoreLoop(options), try LoopbackServer())
             let result = try await core.run(post(server, PullSource([1, 2, 3]), .duplex))
             #expect(result.fault == CoreFault(FERRY_E_INVALID_REQUEST) && server.connectionCount == 0)

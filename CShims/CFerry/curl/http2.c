@@ -70,21 +70,14 @@ bool ferry__is_http2(const ferry__handle *handle, SSL *tls) {
 }
 
 ferry__fault ferry__stream_fault(const ferry__transfer *t, const char *words) {
-  static const struct {
-    int code, detail;
-  } known[] = {
-      {2, FERRY_D_HTTP2_INTERNAL},
-      {7, FERRY_D_HTTP2_REFUSED},
-      {8, FERRY_D_HTTP2_CANCEL},
-      {11, FERRY_D_HTTP2_ENHANCE_YOUR_CALM},
-  };
   bool headed = t->head->complete;
   int code = t->handle ? (int)t->handle->stream_error : 0;
   if (t->curl.untouched)
     return (ferry__fault){FERRY_E_HTTP2_STREAM, FERRY_D_HTTP2_REFUSED};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (code == known[i].code)
-      return (ferry__fault){FERRY_E_HTTP2_STREAM, known[i].detail};
+  int detail = code > 0 ? ferry__http2_detail((unsigned)code)
+                        : FERRY_D_HTTP2_OTHER;
+  if (detail != FERRY_D_HTTP2_OTHER)
+    return (ferry__fault){FERRY_E_HTTP2_STREAM, detail};
   /* nghttp2 ends a stream that breaks the rules with PROTOCOL_ERROR: a length
    * that does not match the body, control bytes in a field. libcurl 8.14
    * reports nghttp2's own code for it, which is negative. */

@@ -82,11 +82,13 @@ static ferry__backend *fewest_unused(ferry_loop *loop,
   return best;
 }
 
-/* Not through a proxy, which may need data that only a transfer has. */
+/* Not through a proxy, which may need data that only a transfer has, and not
+ * for exchanges over HTTP/2, which are rare. */
 void ferry__route_keep_ready(ferry_loop *loop, ferry__route *route) {
   unsigned least = loop->options.minimum_idle;
   ferry__route_retire(loop, route);
-  if (route->idle_count >= least || route->via || loop->closing)
+  if (route->idle_count >= least || route->via || route->http2 ||
+      loop->closing)
     return;
   /* Those that hang are replaced, but never by more than as many. */
   uint64_t hang = hanging(route), most = 2 * (uint64_t)least;
@@ -97,7 +99,7 @@ void ferry__route_keep_ready(ferry_loop *loop, ferry__route *route) {
 
 bool ferry__connection_is_kept_ready(const ferry__connection *c) {
   const ferry_options *o = &c->loop->options;
-  return o->minimum_idle && !c->route->via &&
+  return o->minimum_idle && !c->route->via && !c->route->http2 &&
          c->route->idle_count <= o->minimum_idle &&
          c->route->host->used_at + o->idle_ms > ferry__now(c->loop);
 }

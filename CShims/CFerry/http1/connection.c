@@ -127,6 +127,11 @@ bool ferry__connection_holds(ferry_loop *loop, ferry__mark mark) {
  * request. A late TLS ticket is neither. */
 static void look_at_idle(ferry__connection *c) {
   char byte;
+  if (c->http2) {
+    if (!ferry__http2_is_usable(c))
+      ferry__connection_close(c);
+    return;
+  }
   ssize_t n = c->tls ? ferry__connection_read(c, &byte, 1)
                      : recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   /* A part of a record may belong to such bytes. */
@@ -213,6 +218,7 @@ void ferry__connection_close(ferry__connection *c) {
     ferry__dial_end(c);
   ferry__tunnel_end(c);
   ferry__socks_end(c);
+  ferry__http2_free(c);
   if (c->tls) {
     ERR_clear_error();
     if (c->secured_ns && c->fd >= 0 && !c->broken && !c->truncated)
@@ -253,6 +259,10 @@ void ferry__connection_ready(ferry__connection *c) {
     ferry__connection_failed(
         c, (ferry__fault){FERRY_E_CONNECT, FERRY_D_CONNECT_FAILED}, errno,
         NULL);
+    return;
+  }
+  if (!ferry__http2_open(c)) {
+    ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);
     return;
   }
   c->transfer = NULL;

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* libcurl does what this engine does not: HTTP/2, requests through a forward
- * proxy, challenges, and cookie jars. */
+/* libcurl does what this engine does not: HTTP/2 except for exchanges, requests
+ * through a forward proxy, challenges, and cookie jars. */
 bool ferry__http1_carries(const ferry_loop *loop, const ferry__transfer *t) {
   const ferry_options *o = &loop->options;
   const ferry__extras *x = t->extras;
@@ -13,7 +13,9 @@ bool ferry__http1_carries(const ferry_loop *loop, const ferry__transfer *t) {
     return false;
   /* Neither applies to a local socket. */
   if (!t->host->local &&
-      (o->jar || o->http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE ||
+      (o->jar ||
+       (o->http2 == FERRY_HTTP2_PRIOR_KNOWLEDGE &&
+        !(t->flags & FERRY_DUPLEX)) ||
        (o->http2 == FERRY_HTTP2_NEGOTIATED && t->host->secure &&
         !(t->flags & (FERRY_TRAILERS | FERRY_DUPLEX)))))
     return false;

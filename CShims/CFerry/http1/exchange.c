@@ -83,7 +83,7 @@ static enum after look_after(ferry__connection *c, bool excess) {
   char byte;
   if (excess)
     return BYTES;
-  if (!c->tls || c->fd < 0 || !SSL_has_pending(c->tls))
+  if (!c->tls || c->fd < 0 || c->http2 || !SSL_has_pending(c->tls))
     return NOTHING; /* without a socket its number may be another's */
   ssize_t n = ferry__connection_read(c, &byte, 1);
   if (n > 0 || SSL_has_pending(c->tls))
@@ -138,9 +138,9 @@ static bool may_repeat(const ferry__connection *c, const ferry__transfer *t,
          (!c->sent || (t->flags & FERRY_IDEMPOTENT));
 }
 
-/* Sends the request again, on a new connection. The flags keep that the server
+/* The flags keep that the server
  * may have seen this attempt; everything else is reported for the last one. */
-static void repeat(ferry__connection *c, uint8_t why) {
+void ferry__exchange_repeat(ferry__connection *c, uint8_t why) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = detach(c);
   ferry_result *r = &t->result;
@@ -178,7 +178,7 @@ void ferry__exchange_repeat_plainly(ferry__connection *c) {
   t->phase = FERRY_PHASE_CONNECT;
   t->result.metrics.first_byte = 0;
   ferry__head_begin(t->head, t->max_head);
-  repeat(c, FERRY_CLOSED_CANCELLED);
+  ferry__exchange_repeat(c, FERRY_CLOSED_CANCELLED);
 }
 
 /* The connection has ended, or has broken (os_errno). */
@@ -204,7 +204,7 @@ void ferry__exchange_lost(ferry__connection *c, int os_errno) {
     ferry__backend_mute(c->loop, c->backend, c->connected_ns / 1000000);
   if (may_repeat(c, t, refused)) {
     /* If one kept connection was dead, all may be. */
-    repeat(c, FERRY_CLOSED_SERVER);
+    ferry__exchange_repeat(c, FERRY_CLOSED_SERVER);
     return;
   }
   bool kept_one = ferry__connection_is_kept(c) && untouched;
@@ -244,7 +244,7 @@ static void reset(ferry__connection *c, ferry__transfer *t,
   c->end_errno = 0;
   c->head_size = 0;
   c->turn = 0;
-  c->unread = false;
+  c->unread = c->quiet = false;
   c->watch_errno = 0;
   c->why = FERRY_CLOSED_ERROR;
   ferry__response_begin(&c->response, t->head,
@@ -274,10 +274,14 @@ static void greet(ferry__connection *c, ferry__transfer *t) {
 void ferry__exchange_begin(ferry__connection *c, ferry__transfer *t) {
   ferry_loop *loop = c->loop;
   ferry__request_head head = ferry__request_survey(loop, t);
-  bool large = head.size > FERRY__HTTP1_BUFFER;
-  char *buffer = large ? malloc(head.size) : ferry__http1_buffer(loop);
   reset(c, t, &head);
   greet(c, t);
+  if (c->http2) {
+    ferry__http2_begin(c);
+    return;
+  }
+  bool large = head.size > FERRY__HTTP1_BUFFER;
+  char *buffer = large ? malloc(head.size) : ferry__http1_buffer(loop);
   if (!buffer) {
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_MEMORY, 0});
     return;
@@ -312,6 +316,10 @@ void ferry__exchange_resume(ferry__connection *c) {
   ferry__mark mark = ferry__connection_mark(c);
   if (c->state != FERRY__BUSY)
     return;
+  if (c->http2) {
+    ferry__http2_resume(c);
+    return;
+  }
   if (c->held && !t->paused) {
     char *held = c->held;
     uint32_t length = c->held_length;

@@ -1,5 +1,5 @@
-/* http1.h - the native HTTP/1.1 engine: its connections, with one exchange at a
- * time on each. */
+/* http1.h - the native engine: its connections, with one exchange at a time on
+ * each, over HTTP/1.1, or over HTTP/2 (http2.c). */
 #ifndef FERRY_HTTP1_H
 #define FERRY_HTTP1_H
 
@@ -33,6 +33,7 @@ enum ferry__send_state {
 typedef struct ferry__dial ferry__dial;
 typedef struct ferry__socks ferry__socks;
 typedef struct ferry__route ferry__route;
+typedef struct ferry__http2 ferry__http2;
 
 struct ferry__connection {
   ferry_loop *loop;
@@ -55,8 +56,10 @@ struct ferry__connection {
   bool wants_out;     /* waits for the socket to be writable */
   bool unread;        /* TLS: has bytes to read without an event of the
                        * socket */
+  bool quiet;         /* HTTP/2: `out` has no bytes of the request */
   ferry__dial *dial;  /* while DIALING */
   ferry__socks *socks; /* while TUNNELLING through a SOCKS proxy */
+  ferry__http2 *http2; /* NULL: HTTP/1.1 */
   SSL *tls;
   /* Bytes to send before anything else. */
   char *out;
@@ -163,6 +166,8 @@ void ferry__exchange_fail(ferry__connection *connection, ferry__fault fault);
 void ferry__exchange_answered(ferry__connection *connection, bool excess);
 /* The connection has ended, or has broken (os_errno). */
 void ferry__exchange_lost(ferry__connection *connection, int os_errno);
+/* Sends the request again, on a new connection. */
+void ferry__exchange_repeat(ferry__connection *connection, uint8_t why);
 /* Whether the head is a 417 caused by Expect: 100-continue alone. */
 bool ferry__exchange_is_refused(const ferry__connection *connection);
 void ferry__exchange_repeat_plainly(ferry__connection *connection);
@@ -175,6 +180,12 @@ char *ferry__http1_buffer(ferry_loop *loop);
 
 /* The socket is readable or broken. */
 void ferry__exchange_readable(ferry__connection *connection);
+/* Bytes of the response have arrived. */
+void ferry__exchange_note_arrival(ferry__connection *connection);
+/* A part of a TLS record may have arrived: the server is not silent. */
+void ferry__exchange_note_part(ferry__connection *connection);
+/* The final head is complete: whether the rest of the request is sent. */
+void ferry__exchange_note_head(ferry__connection *connection);
 /* Takes bytes as received. Returns false if the exchange is over; the
  * connection may be gone then. */
 bool ferry__exchange_take(ferry__connection *connection, const char *at,
@@ -195,6 +206,35 @@ void ferry__exchange_resume_sending(ferry__connection *connection);
 /* Handles timed waits; returns when to look again, 0 = never. */
 uint64_t ferry__exchange_look(ferry__connection *connection, uint64_t now);
 
+/* ---- HTTP/2 (http2.c) ---------------------------------------------------- */
+
+/* Whether a transfer uses HTTP/2 if the server chooses it. */
+bool ferry__http2_wanted(const ferry_loop *loop,
+                         const ferry__transfer *transfer);
+/* Before the TLS handshake: offers HTTP/2 (ALPN) if the route does, and HTTP/1.1
+ * unless HTTP/2 is not negotiated. Returns false without memory. */
+bool ferry__http2_offer(ferry__connection *connection);
+/* The connection is open: uses HTTP/2 on it if the server has chosen that.
+ * Returns false without memory. */
+bool ferry__http2_open(ferry__connection *connection);
+void ferry__http2_free(ferry__connection *connection);
+/* Sends the request of an exchange that has begun. */
+void ferry__http2_begin(ferry__connection *connection);
+void ferry__http2_readable(ferry__connection *connection);
+/* Ends the exchange if it has failed, or if its response is complete and nothing
+ * of it is held. Returns false if it is over; the connection may be gone
+ * then. */
+bool ferry__http2_settle(ferry__connection *connection);
+/* Sends the next frames. Returns 1 if there were some, 0 if not, -1 if writing
+ * has failed: the exchange may be over then. */
+int ferry__http2_send(ferry__connection *connection);
+bool ferry__http2_has_more(const ferry__connection *connection);
+/* The receiver can take more bytes. */
+void ferry__http2_resume(ferry__connection *connection);
+/* Handles what has arrived between two exchanges. Returns false if the
+ * connection must be closed, and sets `why`. */
+bool ferry__http2_is_usable(ferry__connection *connection);
+
 /* ---- Requests (request.c) ------------------------------------------------ */
 
 typedef struct ferry__request_head {
@@ -210,6 +250,13 @@ ferry__request_head ferry__request_survey(const ferry_loop *loop,
 char *ferry__request_write(const ferry_loop *loop,
                            const ferry__transfer *transfer,
                            const ferry__request_head *survey, char *to);
+
+/* Whether this line of the request's fields is not sent. */
+bool ferry__request_leaves_out(const ferry__transfer *transfer,
+                               const char *line, size_t length);
+/* The value of Accept-Encoding; NULL = none. */
+const char *ferry__request_encodings(const ferry_loop *loop,
+                                     const ferry__transfer *transfer);
 
 /* Whether it was open before its transfer came. */
 static inline bool ferry__connection_is_kept(const ferry__connection *c) {
@@ -227,13 +274,14 @@ static inline bool ferry__connection_is_slow(const ferry__connection *c) {
 }
 
 /* Connections that are interchangeable: the same origin, proxy, user of that
- * proxy, and restriction of addresses. */
+ * proxy, restriction of addresses, and offered protocols. */
 struct ferry__route {
   ferry__route *next; /* of the same host */
   ferry__host *host, *via;
   uint64_t identity;
   uint8_t proxy_kind; /* FERRY_PROXY_…; 0 = direct */
   bool public_only;
+  bool http2; /* offered to the server */
   ferry__connection *idle;             /* newest first */
   ferry__connection *dialing, *youngest; /* oldest first */
   SSL_SESSION *session; /* for the next handshake */
@@ -248,7 +296,8 @@ static inline ferry__host *ferry__route_dialled(const ferry__route *route) {
 }
 
 /* That of the transfer, which is made if it is new; NULL without memory. */
-ferry__route *ferry__route_find(ferry__transfer *transfer);
+ferry__route *ferry__route_find(const ferry_loop *loop,
+                                ferry__transfer *transfer);
 /* Starts the transfer, on an idle connection or on one that is dialed. */
 ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *transfer);
 /* Gives a reusable connection to a waiting transfer, or puts it into the

@@ -59,13 +59,8 @@ static bool hold_rest(ferry__connection *c, const char *at, const char *end) {
   return true;
 }
 
-static bool take_head(ferry__connection *c) {
-  ferry_loop *loop = c->loop;
+void ferry__exchange_note_head(ferry__connection *c) {
   ferry__transfer *t = c->transfer;
-  if (ferry__exchange_is_refused(c)) {
-    ferry__exchange_repeat_plainly(c);
-    return false;
-  }
   t->phase = FERRY_PHASE_BODY;
   /* A server that responds beside the body need not send a 100 first. */
   if (c->sending == FERRY__SEND_AWAIT && t->head->status < 300 &&
@@ -82,7 +77,16 @@ static bool take_head(ferry__connection *c) {
     t->source = FERRY__SOURCE_LEFT;
     ferry__connection_watch(c, true, false);
   }
-  if (ferry__head_final(loop, t))
+}
+
+static bool take_head(ferry__connection *c) {
+  ferry__transfer *t = c->transfer;
+  if (ferry__exchange_is_refused(c)) {
+    ferry__exchange_repeat_plainly(c);
+    return false;
+  }
+  ferry__exchange_note_head(c);
+  if (ferry__head_final(c->loop, t))
     return true;
   ferry__exchange_fail(c, t->fault);
   return false;
@@ -170,14 +174,14 @@ static ssize_t read_direct(ferry__connection *c, ferry__transfer *t) {
   return n;
 }
 
-static void note_arrival(ferry_loop *loop, ferry__transfer *t) {
-  t->last_ms = ferry__now(loop);
+void ferry__exchange_note_arrival(ferry__connection *c) {
+  ferry__transfer *t = c->transfer;
+  t->last_ms = ferry__now(c->loop);
   if (!t->result.metrics.first_byte)
-    t->result.metrics.first_byte = ferry__us(t->started_ns, loop->now_ns);
+    t->result.metrics.first_byte = ferry__us(t->started_ns, c->loop->now_ns);
 }
 
-/* A part of a TLS record may have arrived: the server is not silent. */
-static void note_part(ferry__connection *c) {
+void ferry__exchange_note_part(ferry__connection *c) {
   uint32_t arrived = ferry__tls_arrived(c);
   if (arrived != c->arrived)
     c->transfer->last_ms = ferry__now(c->loop);
@@ -187,11 +191,16 @@ static void note_part(ferry__connection *c) {
 void ferry__exchange_readable(ferry__connection *c) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = c->transfer;
+  if (c->http2) {
+    ferry__http2_readable(c);
+    return;
+  }
   char *buffer = ferry__http1_buffer(loop);
   if (!buffer || (t->head == ferry__no_head && !ferry__head_take(loop, t))) {
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_MEMORY, 0});
     return;
   }
+  t->head->http2 = false; /* an earlier attempt may have used it */
   c->response.head = t->head;
   c->unread = false;
   if (t->receiving == FERRY__RECEIVE_COMPLETE) {
@@ -221,7 +230,7 @@ void ferry__exchange_readable(ferry__connection *c) {
                        : ferry__connection_read(c, buffer, size);
     if (n == -EAGAIN) {
       if (c->tls)
-        note_part(c);
+        ferry__exchange_note_part(c);
       if (c->end_errno && ferry__tls_has_more(c))
         continue; /* ends as a flood at the latest */
       if (c->unread)
@@ -239,7 +248,7 @@ void ferry__exchange_readable(ferry__connection *c) {
       return;
     }
     taken += (size_t)n;
-    note_arrival(loop, t);
+    ferry__exchange_note_arrival(c);
     ferry__backend_heard(loop, c->backend);
     bool drained = direct ? false
                    : c->tls ? !SSL_has_pending(c->tls)

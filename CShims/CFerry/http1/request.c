@@ -20,14 +20,14 @@ static bool is_named(const char *line, const char *name, size_t length) {
 
 /* «Name:», which removes a field for libcurl; and an Expect that the server has
  * refused. A value may end with a colon, so the first colon counts. */
-static bool is_left_out(const ferry__transfer *t, const char *line,
-                        size_t length) {
+bool ferry__request_leaves_out(const ferry__transfer *t, const char *line,
+                               size_t length) {
   return memchr(line, ':', length) == line + length - 1 ||
          (t->unexpecting && is_named(line, "Expect", 6));
 }
 
-static const char *encodings_of(const ferry_loop *loop,
-                                const ferry__transfer *t) {
+const char *ferry__request_encodings(const ferry_loop *loop,
+                                     const ferry__transfer *t) {
   if (!t->extras || t->extras->encodings_kind == FERRY_ENCODINGS_OPTION)
     return loop->encodings;
   return t->extras->encodings_kind == FERRY_ENCODINGS_THESE
@@ -63,12 +63,12 @@ static void note(ferry__request_head *head, const char *line) {
 ferry__request_head ferry__request_survey(const ferry_loop *loop,
                                           const ferry__transfer *t) {
   ferry__request_head head = {0};
-  const char *encodings = encodings_of(loop, t);
+  const char *encodings = ferry__request_encodings(loop, t);
   head.size = strlen(t->method) + 1 + strlen(t->target) + 11 +
               6 + t->host->authority_length + 2 + 2;
   for (const struct curl_slist *at = t->headers; at; at = at->next) {
     size_t length = strlen(at->data);
-    if (is_left_out(t, at->data, length))
+    if (ferry__request_leaves_out(t, at->data, length))
       continue;
     note(&head, at->data);
     head.size += length + 2;
@@ -104,7 +104,7 @@ static char *put_field(char *to, const char *name, const char *value) {
 static char *put_list(char *to, const ferry__transfer *t) {
   for (const struct curl_slist *at = t->headers; at; at = at->next) {
     size_t length = strlen(at->data);
-    if (is_left_out(t, at->data, length))
+    if (ferry__request_leaves_out(t, at->data, length))
       continue;
     memcpy(to, at->data, length);
     if (to[length - 1] == ';' && !memchr(to, ':', length))
@@ -116,7 +116,7 @@ static char *put_list(char *to, const ferry__transfer *t) {
 
 char *ferry__request_write(const ferry_loop *loop, const ferry__transfer *t,
                            const ferry__request_head *head, char *to) {
-  const char *encodings = encodings_of(loop, t);
+  const char *encodings = ferry__request_encodings(loop, t);
   to = put(to, t->method);
   *to++ = ' ';
   to = put(put(to, t->target), " HTTP/1.1\r\n");

@@ -146,6 +146,8 @@ static bool was_just_read(const ferry__connection *c,
  * sent twice it is checked. */
 static bool is_usable(ferry__connection *c, const ferry__transfer *t) {
   char byte;
+  if (c->http2)
+    return ferry__http2_is_usable(c);
   if ((t->flags & FERRY_IDEMPOTENT) && t->body_kind != FERRY_BODY_PULL &&
       was_just_read(c, t))
     return true;
@@ -265,7 +267,7 @@ static ferry__fault start(ferry_loop *loop, ferry__route *route,
 }
 
 ferry__fault ferry__route_start(ferry_loop *loop, ferry__transfer *t) {
-  ferry__route *route = ferry__route_find(t);
+  ferry__route *route = ferry__route_find(loop, t);
   if (!route)
     return (ferry__fault){FERRY_E_MEMORY, 0};
   ferry__fault fault = start(loop, route, t);

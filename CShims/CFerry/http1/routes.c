@@ -29,7 +29,7 @@ static void drop_unused(ferry__host *host) {
   }
 }
 
-ferry__route *ferry__route_find(ferry__transfer *t) {
+ferry__route *ferry__route_find(const ferry_loop *loop, ferry__transfer *t) {
   const ferry__extras *x = t->extras;
   ferry__host *via = x ? x->via : NULL;
   uint64_t identity = x ? x->identity : 0;
@@ -37,11 +37,13 @@ ferry__route *ferry__route_find(ferry__transfer *t) {
   /* The addresses that an HTTP proxy connects to are unknown here. */
   bool public_only =
       (t->flags & FERRY_PUBLIC_ONLY) && kind != FERRY_PROXY_HTTP;
+  bool http2 = ferry__http2_wanted(loop, t);
   ferry__route *route = t->host->routes;
   int count = 0;
   while (route && !(route->via == via && route->identity == identity &&
                     route->proxy_kind == kind &&
-                    route->public_only == public_only)) {
+                    route->public_only == public_only &&
+                    route->http2 == http2)) {
     route = route->next;
     count++;
   }
@@ -56,6 +58,7 @@ ferry__route *ferry__route_find(ferry__transfer *t) {
   route->identity = identity;
   route->proxy_kind = kind;
   route->public_only = public_only;
+  route->http2 = http2;
   route->next = t->host->routes;
   t->host->routes = route;
   if (via)

@@ -23,6 +23,11 @@ static void stop_sending(ferry__connection *c, int os_errno) {
   c->sending = FERRY__SEND_STOPPED;
   c->broken = true;
   c->out_length = c->out_at = 0;
+  if (c->http2) {
+    ferry__connection_watch(c, true, false);
+    ferry__http2_readable(c);
+    return;
+  }
   unsigned paused = c->transfer->paused;
   if (paused == FERRY__PAUSED_BY_TURN ||
       (!c->held && (paused & FERRY__PAUSED_BY_TURN))) {
@@ -65,7 +70,8 @@ static ssize_t send_some(ferry__connection *c, const char *bytes,
     return -1;
   }
   c->sent += (uint64_t)n;
-  c->transfer->last_ms = ferry__now(c->loop);
+  if (!c->quiet)
+    c->transfer->last_ms = ferry__now(c->loop);
   return n;
 }
 
@@ -188,6 +194,11 @@ static bool send_step(ferry__connection *c) {
     c->out = NULL;
     c->out_length = c->out_at = 0;
   }
+  if (c->http2) {
+    int sent = ferry__http2_send(c);
+    if (sent)
+      return sent > 0;
+  }
   switch (c->sending) {
   case FERRY__SEND_HEAD:
     c->sending = t->body_kind == FERRY_BODY_NONE ? FERRY__SEND_DONE
@@ -201,6 +212,8 @@ static bool send_step(ferry__connection *c) {
     }
     return true;
   case FERRY__SEND_BODY:
+    if (c->http2)
+      return false;
     if (t->body_kind == FERRY_BODY_PULL)
       return t->source != FERRY__SOURCE_PAUSED && send_pulled(c);
     if (c->body_at < t->body_length) {
@@ -225,9 +238,12 @@ static bool send_step(ferry__connection *c) {
 
 /* Whether a step is left. The last one, which sends nothing, counts too. */
 static bool has_more(const ferry__connection *c, const ferry__transfer *t) {
-  return c->out_at < c->out_length || c->sending == FERRY__SEND_HEAD ||
-         c->sending == FERRY__SEND_LAST ||
-         (c->sending == FERRY__SEND_BODY && t->source != FERRY__SOURCE_PAUSED);
+  if (c->out_at < c->out_length || c->sending == FERRY__SEND_HEAD ||
+      c->sending == FERRY__SEND_LAST)
+    return true;
+  return c->http2 ? ferry__http2_has_more(c)
+                  : c->sending == FERRY__SEND_BODY &&
+                        t->source != FERRY__SOURCE_PAUSED;
 }
 
 void ferry__exchange_writable(ferry__connection *c) {
@@ -242,11 +258,15 @@ void ferry__exchange_writable(ferry__connection *c) {
     return; /* it has ended */
   if (c->sending == FERRY__SEND_DONE &&
       t->receiving == FERRY__RECEIVE_COMPLETE) {
-    ferry__exchange_answered(c, false);
+    if (c->http2)
+      ferry__http2_settle(c);
+    else
+      ferry__exchange_answered(c, false);
     return;
   }
-  bool more = has_more(c, t) || (c->unread && !c->held);
-  int code = ferry__connection_watch(c, !c->held, more);
+  bool reads = c->http2 || !c->held;
+  bool more = has_more(c, t) || (c->unread && reads);
+  int code = ferry__connection_watch(c, reads, more);
   if (code) { /* its events would be lost */
     t->result.os_errno = -code;
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_INTERNAL, 0});
@@ -264,6 +284,6 @@ uint64_t ferry__exchange_look(ferry__connection *c, uint64_t now) {
   if (now < c->await_until)
     return c->await_until;
   c->sending = FERRY__SEND_BODY; /* the server may never say 100 */
-  ferry__connection_watch(c, !c->held, true);
+  ferry__connection_watch(c, c->http2 || !c->held, true);
   return 0;
 }

@@ -356,6 +356,10 @@ void ferry__tls_begin(ferry__connection *c) {
     ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);
     return;
   }
+  if (!ferry__http2_offer(c)) {
+    ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);
+    return;
+  }
   SSL_set_app_data(c->tls, c);
   BIO_set_callback_arg(SSL_get_rbio(c->tls), (char *)c);
   BIO_set_callback_ex(SSL_get_rbio(c->tls), on_bio);

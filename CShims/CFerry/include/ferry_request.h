@@ -51,14 +51,14 @@ enum {
   /* Read the response while the request is sent; either may end first.
    * on_answered reports a complete response to an incomplete request. idle_ms
    * also counts while the source has no bytes. Only the native engine carries
-   * such a transfer, with FERRY_HTTP2_NEGOTIATED over HTTP/1.1. If libcurl
-   * would have to carry it, it is FERRY_E_INVALID_REQUEST. */
+   * such a transfer, also over HTTP/2. If libcurl would have to carry it, it is
+   * FERRY_E_INVALID_REQUEST. */
   FERRY_DUPLEX = 1u << 7,
   /* Send trailers after the body, which on_trailers supplies. The body must be
-   * FERRY_BODY_PULL with FERRY_UNKNOWN_LENGTH. Such a transfer uses HTTP/1.1,
-   * because libcurl sends no trailers over HTTP/2: with FERRY_HTTP2_NEGOTIATED
-   * HTTP/1.1 is negotiated for it, and with FERRY_HTTP2_PRIOR_KNOWLEDGE it is
-   * FERRY_E_INVALID_REQUEST. */
+   * FERRY_BODY_PULL with FERRY_UNKNOWN_LENGTH. Without FERRY_DUPLEX such a
+   * transfer uses HTTP/1.1, because libcurl sends no trailers over HTTP/2: with
+   * FERRY_HTTP2_NEGOTIATED HTTP/1.1 is negotiated for it, and with
+   * FERRY_HTTP2_PRIOR_KNOWLEDGE it is FERRY_E_INVALID_REQUEST. */
   FERRY_TRAILERS = 1u << 8,
   /* Call on_informational for each informational head (1xx) that arrives. */
   FERRY_NOTIFY_INFORMATIONAL = 1u << 9,

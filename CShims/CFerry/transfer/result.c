@@ -5,6 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+int ferry__http2_detail(unsigned code) {
+  switch (code) {
+  case 2:
+    return FERRY_D_HTTP2_INTERNAL;
+  case 7:
+    return FERRY_D_HTTP2_REFUSED;
+  case 8:
+    return FERRY_D_HTTP2_CANCEL;
+  case 11:
+    return FERRY_D_HTTP2_ENHANCE_YOUR_CALM;
+  default:
+    return FERRY_D_HTTP2_OTHER;
+  }
+}
+
 enum { SMALL = 1024 }; /* smaller bodies are copied, not handed over */
 
 static void put(ferry_result *result, char *at, const ferry_field *fields,

@@ -226,6 +226,8 @@ void ferry__head_informational(ferry_loop *loop, ferry__transfer *transfer);
 bool ferry__is_cut(const ferry__transfer *transfer);
 /* FERRY_DUPLEX: reports the end of the response once nothing of it is held. */
 void ferry__tell_answered(ferry_loop *loop, ferry__transfer *transfer);
+/* What an error code of HTTP/2 means (RFC 9113, 7): FERRY_D_HTTP2_…. */
+int ferry__http2_detail(unsigned code);
 /* Whether a body follows the head, by method, status and length. */
 bool ferry__has_body(const ferry__transfer *transfer);
 /* Takes bytes as received. Returns false and sets transfer->fault on an

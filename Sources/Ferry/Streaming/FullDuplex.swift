@@ -26,9 +26,10 @@ extension NetworkAgent {
     /// `uploadStopped`. It also throws this after a response with a status of 300 or above. The idle timeout applies
     /// while neither side sends a byte.
     ///
-    /// An exchange uses HTTP/1.1 and Ferry's own engine. If only libcurl could carry it, it fails with
-    /// `invalidRequest`: with Digest credentials, for example. For the same reason no challenge is answered, and no
-    /// ``CredentialProvider`` is asked: the caller gets the 401, or the failure of the proxy.
+    /// An exchange uses Ferry's own engine, over HTTP/1.1 or HTTP/2 (RFC 9113): see ``NetworkConfiguration/http2``. If
+    /// only libcurl could carry it, it fails with `invalidRequest`: with Digest credentials, for example. For the same
+    /// reason no challenge is answered, and no ``CredentialProvider`` is asked: the caller gets the 401, or the failure
+    /// of the proxy.
     ///
     /// The request must not have a body of its own, and an adapter must not set another one: either fails with
     /// `invalidRequest(body)`. An adapter may compress the body and add trailers. Redirects, retries, adapters and
