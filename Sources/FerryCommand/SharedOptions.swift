@@ -89,7 +89,7 @@ enum HTTPCacheOption {
             "http-cache", optionalValue: "KIND", "Cache responses as the server says, in memory; private or shared"),
         CommandOption("cache-dir", value: "FOLDER", "With --http-cache: store responses in FOLDER instead of memory"),
         CommandOption(
-            "cache", value: "URL", "With --http-cache: store responses in Redis, redis://HOST[:PORT][/DATABASE]"),
+            "cache", value: "URL", "With --http-cache: store responses in Redis, redis[s]://HOST[:PORT][/DATABASE]"),
     ]
     static let names = ["http-cache", "cache-dir", "cache"]
 

@@ -71,11 +71,14 @@ package final class RedisClient: Sendable {
             if connection.unsent > 0 { try withoutPipeSignal(connection.send) }
             let now = monotonicTime()
             if now >= end { throw RedisFault(.timeout) }
-            let events = connection.unsent > 0 ? POLLIN | POLLOUT : POLLIN
+            let events = connection.waitsForOutput ? POLLIN | POLLOUT : POLLIN
             var waited = pollfd(fd: connection.descriptor, events: Int16(events), revents: 0)
             let ready = poll(&waited, 1, Int32(clamping: (end - now + 999_999) / 1_000_000))
             if ready < 0 && errno != EINTR { throw RedisFault(.io) }
-            if ready > 0, waited.revents & ~Int16(POLLOUT) != 0 { try connection.receive { replies.append($0) } }
+            if ready > 0, waited.revents & ~Int16(POLLOUT) != 0 {
+                // OpenSSL may send an alert.
+                try withoutPipeSignal { () throws(RedisFault) in try connection.receive { replies.append($0) } }
+            }
         }
         guard replies.count == 1 else { throw RedisFault(.damaged) }
         return replies[0]

@@ -29,8 +29,8 @@ public struct RedisConfiguration: Sendable {
     /// default is `ferry:`.
     public var prefix = "ferry:"
 
-    /// The timeout for name lookup, connect and TLS handshake. The default is 500 ms. A request waits for at most
-    /// ``timeout``.
+    /// The timeout for connect and TLS handshake, which includes the time of the name lookup. A lookup itself is not
+    /// interrupted. The default is 500 ms. A request waits for at most ``timeout``.
     public var connectTimeout: Duration = .milliseconds(500)
 
     /// The timeout of a lookup, from the call; afterwards it is a miss. The default is 50 ms.
@@ -92,9 +92,8 @@ public struct RedisConfiguration: Sendable {
     /// A `rediss:` URL may have a query with the files of ``TLS``: `cacert=FILE` for the authorities, `cert=FILE` and
     /// `key=FILE` for the client certificate and its key.
     public init(url: String) throws(RedisURLError) {
-        guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased() else {
-            throw RedisURLError("invalid Redis URL")
-        }
+        guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(), parts.fragment == nil
+        else { throw RedisURLError("invalid Redis URL") }
         switch scheme {
         case "redis", "rediss":
             guard let host = parts.host, !host.isEmpty else { throw RedisURLError("the host is missing") }
@@ -169,12 +168,13 @@ extension RedisConfiguration {
         /// The settings in a URL.
         init(_ items: [URLQueryItem]) throws(RedisURLError) {
             for item in items {
-                guard let file = item.value, !file.isEmpty else { throw RedisURLError("\(item.name) has no file") }
+                // The error names no item: it may be a part of a password with a question mark.
+                let file = item.value ?? ""
                 switch item.name {
-                case "cacert" where authorityFile == nil: authorityFile = file
-                case "cert" where certificateFile == nil: certificateFile = file
-                case "key" where keyFile == nil: keyFile = file
-                default: throw RedisURLError("only cacert, cert and key are allowed, each once")
+                case "cacert" where authorityFile == nil && !file.isEmpty: authorityFile = file
+                case "cert" where certificateFile == nil && !file.isEmpty: certificateFile = file
+                case "key" where keyFile == nil && !file.isEmpty: keyFile = file
+                default: throw RedisURLError("only cacert, cert and key with a file are allowed, each once")
                 }
             }
             if keyFile != nil && certificateFile == nil { throw RedisURLError("key needs cert") }

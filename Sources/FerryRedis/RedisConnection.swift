@@ -81,6 +81,9 @@ final class RedisConnection: @unchecked Sendable {
     /// The number of bytes still to send; without TLS, all of them until the last is sent.
     private(set) var unsent = 0
 
+    /// Whether more can be sent as soon as the socket accepts it.
+    var waitsForOutput: Bool { unsent > 0 && tls?.waitsForInput != true }
+
     /// Queues a command for sending.
     func append(_ arguments: [[UInt8]]) throws(RedisFault) {
         var pointers: [UnsafePointer<CChar>?] = []
@@ -166,13 +169,16 @@ private struct RedisBuffer {
             Result { () throws(RedisFault) in try body(UnsafeRawBufferPointer(rebasing: bytes[start...])) }
         }
         start += try sent.get()
-        if start == bytes.count || start > Self.mostSent {
+        if start == bytes.count {
+            bytes = []
+            start = 0
+        } else if start > Self.mostSent && start > bytes.count / 2 {
             bytes.removeFirst(start)
             start = 0
         }
     }
 
-    /// The maximum number of sent bytes that are kept.
+    /// The number of sent bytes that are worth a move of the others.
     private static let mostSent = 256 << 10
 }
 

@@ -1,22 +1,29 @@
+// The module that signal sets belong to depends on how the target is built.
 internal import COpenSSL
+internal import Chiredis
 internal import FerryCache
 internal import Glibc
 
 /// TLS on the socket of one connection, by OpenSSL. It is used by one thread at a time, like its connection.
 final class RedisTLS {
     private let session: OpaquePointer
+    /// Whether the last write can continue only when something has been received.
+    private(set) var waitsForInput = false
     /// The number of bytes that had arrived with the last data.
     private var usefulCount: UInt64 = 0
 
     /// More than any record, and than any handshake. A server that sends so much without data, for example only
     /// KeyUpdate messages (RFC 8446, 4.6.3), is not a Redis.
     private static let mostUseless: UInt64 = 256 << 10
+    /// What is sent in one call; then other connections get their turn.
+    private static let mostSent = 256 << 10
     /// The maximum size of the data in a record (RFC 8446, 5.1).
     private static let recordBytes = 16_384
 
     /// Performs the handshake on a socket that does not block, and blocks until it is done, or until a time.
     init(_ options: RedisConfiguration.TLS, host: String, descriptor: Int32, until end: UInt64) throws(RedisFault) {
         ERR_clear_error()
+        defer { ERR_clear_error() }
         session = try Self.session(options)
         guard SSL_set_fd(session, descriptor) == 1, Self.setName(options, host, session) else {
             throw RedisFault(.tls, Self.reason)
@@ -32,9 +39,8 @@ final class RedisTLS {
 
     /// A session with the current content of the files.
     private static func session(_ options: RedisConfiguration.TLS) throws(RedisFault) -> OpaquePointer {
-        guard let context = SSL_CTX_new(TLS_client_method()) else { throw RedisFault(.other) }
+        guard let context = make_client() else { throw RedisFault(.other) }
         defer { SSL_CTX_free(context) }
-        set_up_client(context)
         switch options.verification {
         case .none: SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nil)
         case .full:
@@ -48,6 +54,9 @@ final class RedisTLS {
                     SSL_CTX_set_default_verify_paths(context) == 1
                 }
             guard isTrustSet else { throw RedisFault(.tls, "the authorities cannot be read: \(reason)") }
+        }
+        if options.keyFile != nil && options.certificateFile == nil {
+            throw RedisFault(.tls, "the key has no certificate")
         }
         if let file = options.certificateFile, !setCertificate(file, key: options.keyFile ?? file, context) {
             throw RedisFault(.tls, "the certificate or its key cannot be used: \(reason)")
@@ -73,10 +82,14 @@ final class RedisTLS {
         let isVerified = options.verification == .full
         let parameters = SSL_get0_param(session)
         var address = in6_addr()
+        // The zone of an address is this machine's.
+        if let zone = name.firstIndex(of: "%") { name = String(name[..<zone]) }
         if inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1 {
             return !isVerified || X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1
         }
         if name.utf8.last == UInt8(ascii: ".") { name.removeLast() }
+        // OpenSSL would accept any name, or any below a domain.
+        if name.isEmpty || name.utf8.first == UInt8(ascii: ".") { return false }
         X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
         return set_sent_name(session, name) == 1
             && (!isVerified || X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1)
@@ -88,7 +101,8 @@ final class RedisTLS {
             let code = SSL_connect(session)
             if code == 1 { return }
             let error = SSL_get_error(session, code)
-            guard error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE, !isUseless else {
+            if isUseless { throw RedisFault(.tls, "the handshake does not end") }
+            guard error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE else {
                 throw RedisFault(.tls, handshakeReason)
             }
             let now = monotonicTime()
@@ -103,14 +117,16 @@ final class RedisTLS {
 
     // MARK: Data
 
-    /// Encrypts and sends as much as the socket accepts; returns the number of bytes.
+    /// Encrypts and sends as much as the socket accepts, within limits; returns the number of bytes.
     func write(_ bytes: UnsafeRawBufferPointer) throws(RedisFault) -> Int {
         var sent = 0
-        while sent < bytes.count {
+        waitsForInput = false
+        while sent < min(bytes.count, Self.mostSent) {
             ERR_clear_error()
             let code = SSL_write(
                 session, bytes.baseAddress?.advanced(by: sent), Int32(clamping: bytes.count - sent))
             if code <= 0 {
+                waitsForInput = SSL_get_error(session, code) == SSL_ERROR_WANT_READ
                 try checkWrite(code)
                 break
             }
@@ -147,6 +163,7 @@ final class RedisTLS {
         switch SSL_get_error(session, code) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: if isUseless { throw RedisFault(.damaged) }
         default:
+            defer { ERR_clear_error() }
             let isAlert = Self.reasonCode >= SSL_AD_REASON_OFFSET
             throw isAlert ? RedisFault(.tls, Self.reason) : RedisFault(.io)
         }

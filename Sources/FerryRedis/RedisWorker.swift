@@ -199,7 +199,7 @@ final class RedisWorker {
     private func wait() {
         var descriptors = [pollfd(fd: loop.event, events: Int16(POLLIN), revents: 0)]
         if let connection {
-            let events = connection.unsent > 0 ? POLLIN | POLLOUT : POLLIN
+            let events = connection.waitsForOutput ? POLLIN | POLLOUT : POLLIN
             descriptors.append(pollfd(fd: connection.descriptor, events: Int16(events), revents: 0))
         }
         if let descriptor = subscription.descriptor {

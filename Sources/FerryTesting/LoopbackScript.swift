@@ -91,7 +91,8 @@ public struct LoopbackScript: Sendable, Equatable, ExpressibleByArrayLiteral {
         case stallHandshake
         /// Reads the client's hello and closes. First step only.
         case closeHandshake
-        /// Sends this many KeyUpdate messages (RFC 8446, 4.6.3), which have no data. Closes without TLS 1.3.
+        /// Sends this many KeyUpdate messages (RFC 8446, 4.6.3), which have no data, at most a million. Closes the
+        /// connection if it does not use TLS 1.3.
         case keyUpdates(Int)
     }
 
@@ -164,7 +165,7 @@ extension LoopbackScript.Step: Codable {
             self = .expectBytes(count)
         } else if let count = try number(.pattern, in: 0...Int.max) {
             self = .pattern(bytes: count)
-        } else if let count = try number(.keyUpdates, in: 0...Int(Int32.max)) {
+        } else if let count = try number(.keyUpdates, in: 0...1_000_000) {
             self = .keyUpdates(count)
         } else if let text = try values.decodeIfPresent(String.self, forKey: .drip) {
             self = .drip(

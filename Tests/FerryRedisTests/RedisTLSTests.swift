@@ -40,15 +40,20 @@ import Testing
     }
 
     private func fault(
-        _ script: LoopbackScript = Self.honest, options: (inout LoopbackServer.Options) -> Void = { _ in },
+        _ script: LoopbackScript = Self.honest, isUnfinished: Bool = false,
+        options: (inout LoopbackServer.Options) -> Void = { _ in },
         change: (inout RedisConfiguration) -> Void = { _ in }
     ) async throws -> String {
         var text = ""
+        var handshakes = 0
         try await with(script, options: options, change: change) { client, server in
             let fault = #expect(throws: RedisClient.Fault.self) { try client.perform(Self.ping) }
-            #expect(fault?.isReply == false)
+            #expect(fault?.isReply == false && server.requestCount == 0)
+            handshakes = server.handshakeCount
             text = fault?.description.replacing("localhost:\(server.port)", with: "SERVER") ?? ""
         }
+        // Without a handshake the server cannot have read a command.
+        #expect(!isUnfinished || handshakes == 0)
         return text
     }
 
@@ -74,11 +79,11 @@ import Testing
     }
 
     @Test func anUntrustedServerGetsNoCommand() async throws {
-        let trust = try await fault(change: { $0.tls?.authorityFile = nil })
+        let trust = try await fault(isUnfinished: true, change: { $0.tls?.authorityFile = nil })
         #expect(trust == "no TLS connection to Redis at SERVER: unable to get local issuer certificate")
-        let name = try await fault(change: { $0.tls?.serverName = "wrong.example" })
+        let name = try await fault(isUnfinished: true, change: { $0.tls?.serverName = "wrong.example" })
         #expect(name == "no TLS connection to Redis at SERVER: hostname mismatch")
-        let address = try await fault(change: { $0.tls?.serverName = "10.9.8.7" })
+        let address = try await fault(isUnfinished: true, change: { $0.tls?.serverName = "10.9.8.7" })
         #expect(address == "no TLS connection to Redis at SERVER: IP address mismatch")
     }
 
@@ -87,6 +92,12 @@ import Testing
         try await with(change: { $0.tls?.serverName = name }) { client, _ in
             try Self.ping(client)
         }
+    }
+
+    /// OpenSSL would accept any certificate, or all names below a domain.
+    @Test(arguments: ["", ".", ".example"]) func aNameThatIsNoneIsRefused(name: String) async throws {
+        let text = try await fault(isUnfinished: true, change: { $0.tls?.serverName = name })
+        #expect(text.hasPrefix("no TLS connection to Redis at SERVER: "), "\(text)")
     }
 
     @Test func nothingIsVerifiedOnRequest() async throws {
@@ -120,6 +131,8 @@ import Testing
             $0.tls?.keyFile = certificate.lockedClientKeyFile
         })
         #expect(locked.contains("the certificate or its key cannot be used: "), "\(locked)")
+        let lone = try await fault(change: { [certificate] in $0.tls?.keyFile = certificate.clientKeyFile })
+        #expect(lone == "no TLS connection to Redis at SERVER: the key has no certificate")
         let missing = try await fault(change: { $0.tls?.authorityFile = "/nowhere.pem" })
         #expect(missing.contains("the authorities cannot be read: "), "\(missing)")
     }
@@ -132,7 +145,9 @@ import Testing
     }
 
     @Test func aHandshakeThatStallsEndsAtTheTimeLimit() async throws {
+        let start = ContinuousClock.now
         let text = try await fault([.stallHandshake], change: { $0.connectTimeout = .milliseconds(200) })
+        #expect(ContinuousClock.now - start < .seconds(15), "the other limits are 20 seconds")
         #expect(text == "Redis at SERVER did not reply in time")
     }
 

@@ -192,7 +192,7 @@ extension FetchCommand {
         [
             CommandOption("cache-dir", value: "FOLDER", "Store responses in FOLDER; it is created if needed"),
             CommandOption(
-                "cache", value: "URL", "Store responses in Redis instead: redis://HOST[:PORT][/DATABASE]"),
+                "cache", value: "URL", "Store responses in Redis instead: redis[s]://HOST[:PORT][/DATABASE]"),
             CommandOption("cache-ttl", value: "S", "Reuse a stored response for S seconds"),
             CommandOption(
                 "http-cache", optionalValue: "KIND",
