@@ -88,6 +88,8 @@ static void resume_sending(ferry_loop *loop, ferry__transfer *t) {
 
 static uint64_t sent(const ferry__transfer *t) {
   const ferry__connection *c = t->connection;
+  if (c && c->http2)
+    return c->body_at;
   return c && c->sent > c->head_size ? c->sent - c->head_size : 0;
 }
 

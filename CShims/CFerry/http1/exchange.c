@@ -25,7 +25,10 @@ static uint64_t body_sent(const ferry__connection *c,
   if (c->sent <= c->head_size)
     return 0;
   if (c->chunked) {
-    uint64_t pulled = ferry__pulled(t), left = c->out_length - c->out_at;
+    uint64_t pulled = c->http2 && t->body_kind == FERRY_BODY_BYTES
+                          ? c->body_at
+                          : ferry__pulled(t);
+    uint64_t left = c->out_length - c->out_at;
     return pulled > left ? pulled - left : 0; /* without the chunked framing */
   }
   return c->sent - c->head_size;

@@ -40,7 +40,10 @@ static void stream_failed(ferry__connection *c) {
   ferry__http2 *h = c->http2;
   ferry__transfer *t = c->transfer;
   ferry__fault fault = {FERRY_E_HTTP2_STREAM, ferry__http2_detail(h->code)};
-  if (h->code == NGHTTP2_REFUSED_STREAM) {
+  bool untouched = ferry__response_is_untouched(&c->response);
+  if (h->code == NGHTTP2_REFUSED_STREAM && !untouched) {
+    fault.detail = FERRY_D_HTTP2_OTHER; /* it was processed */
+  } else if (h->code == NGHTTP2_REFUSED_STREAM) {
     c->sent = 0; /* none of it was processed */
     if (!t->pulled && t->earlier < FERRY__MAX_ATTEMPTS) {
       ferry__exchange_repeat(c, FERRY_CLOSED_SERVER);
@@ -58,21 +61,50 @@ static bool is_sending(const ferry__connection *c) {
   return c->sending != FERRY__SEND_DONE && c->sending != FERRY__SEND_STOPPED;
 }
 
-/* Ends the exchange if it has failed. Returns false if it is over; the
- * connection may be gone then. */
+/* Ends the exchange if it has failed, and the receiver has all that came before.
+ * Returns false if it is over; the connection may be gone then. */
 static bool check(ferry__connection *c) {
   ferry__http2 *h = c->http2;
   if (h->fault.code)
     ferry__exchange_fail(c, h->fault);
   else if (h->refused)
     ferry__exchange_repeat_plainly(c);
-  else if (h->closed && !h->ended)
+  else if (h->ended || c->held_length)
+    return true;
+  else if (h->closed)
     stream_failed(c);
-  else if (is_over(h) && !h->ended)
+  else if (is_over(h))
     ferry__exchange_fail(c, malformed);
   else
     return true;
   return false;
+}
+
+/* ---- The receipt of a request whose response ended before it ------------- */
+
+/* A PING (RFC 9113, 6.7). nghttp2 neither sends it after a GOAWAY, nor reads the
+ * reply. */
+static const char ping[] = {0,   0,   8,   NGHTTP2_PING, 0,   0,   0,   0,  0,
+                            'r', 'e', 'c', 'e',          'i', 'v', 'e', 'd'};
+enum { PING_HEAD = 9 };
+
+/* Asks the server whether it has read the whole request. Until it says so, the
+ * socket must not be closed: with a reset the system would discard the rest.
+ * Returns false if the exchange is over. */
+static bool ask_for_receipt(ferry__connection *c) {
+  c->http2->asked = c->quiet = true;
+  return ferry__exchange_send(c, ping, sizeof ping);
+}
+
+/* The response is complete, so only frames of the connection follow: the content
+ * of the reply is enough to know it. Its first byte does not occur again. */
+static void look_for_receipt(ferry__http2 *h, const char *bytes,
+                             size_t length) {
+  for (size_t i = 0; i < length && !h->received; i++) {
+    bool next = bytes[i] == ping[PING_HEAD + h->matched];
+    h->matched = next ? h->matched + 1 : bytes[i] == ping[PING_HEAD];
+    h->received = PING_HEAD + h->matched == sizeof ping;
+  }
 }
 
 bool ferry__http2_settle(ferry__connection *c) {
@@ -83,15 +115,20 @@ bool ferry__http2_settle(ferry__connection *c) {
   if (!h->ended || c->held_length)
     return true;
   bool over = is_over(h);
-  if (is_sending(c) && (h->closed || over))
+  /* nghttp2 closes a stream whose last frame is still to be sent. */
+  if (is_sending(c) && c->sending != FERRY__SEND_LAST && (h->closed || over))
     c->sending = FERRY__SEND_STOPPED;
-  if (c->transfer->receiving == FERRY__RECEIVE_COMPLETE && is_sending(c))
-    return true; /* which was reported */
+  if (c->transfer->receiving == FERRY__RECEIVE_COMPLETE) {
+    if (is_sending(c))
+      return true; /* the end was reported */
+    if (c->sending == FERRY__SEND_DONE && !h->received && c->fd >= 0)
+      return h->asked || ask_for_receipt(c);
+  }
   ferry__mark mark = ferry__connection_mark(c);
   c->response.persistent =
-      !over && (is_sending(c) ||
-                (nghttp2_session_check_request_allowed(h->session) &&
-                 c->out_at == c->out_length));
+      is_sending(c) ||
+      (!over && nghttp2_session_check_request_allowed(h->session) &&
+       c->out_at == c->out_length);
   ferry__exchange_answered(c, false);
   return ferry__connection_holds(loop, mark);
 }
@@ -101,7 +138,8 @@ bool ferry__http2_settle(ferry__connection *c) {
 /* The connection has ended, or has broken (os_errno). */
 static void lose(ferry__connection *c, int os_errno) {
   if (c->held_length) { /* the receiver may take them much later */
-    c->http2->end_errno = os_errno;
+    if (os_errno)
+      c->end_errno = os_errno;
     c->sending = FERRY__SEND_STOPPED;
     c->broken = true;
     ferry__connection_drop_socket(c);
@@ -118,17 +156,24 @@ static bool take(ferry__connection *c, const char *bytes, size_t length) {
   ferry_loop *loop = c->loop;
   ferry__http2 *h = c->http2;
   ferry__mark mark = ferry__connection_mark(c);
+  if (h->asked)
+    look_for_receipt(h, bytes, length);
   ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes,
                                        length);
-  if (n < 0)
+  if (n < 0 && h->ended) { /* nothing more can be sent */
+    c->sending = FERRY__SEND_STOPPED;
+    c->broken = true;
+  } else if (n < 0) {
     ferry__http2_note(h, n == NGHTTP2_ERR_NOMEM
                              ? (ferry__fault){FERRY_E_MEMORY, 0}
                              : malformed);
+  }
   if (!check(c))
     return false;
-  if (!c->broken)
-    ferry__exchange_writable(c); /* it may notice more */
-  return ferry__connection_holds(loop, mark) && ferry__http2_settle(c);
+  if (c->broken)
+    return ferry__http2_settle(c);
+  ferry__exchange_writable(c);
+  return ferry__connection_holds(loop, mark);
 }
 
 void ferry__http2_readable(ferry__connection *c) {
@@ -188,7 +233,7 @@ void ferry__http2_resume(ferry__connection *c) {
   }
   if (c->fd < 0) {
     if (!c->held_length)
-      lose(c, h->end_errno);
+      lose(c, 0);
     return;
   }
   ferry__source_ready(c->transfer);
@@ -275,9 +320,11 @@ bool ferry__http2_is_usable(ferry__connection *c) {
   for (int i = 0; buffer && i < READS; i++) {
     ssize_t n = ferry__connection_read(c, buffer, FERRY__HTTP1_BUFFER);
     if (n == -EAGAIN) {
-      if (!nghttp2_session_check_request_allowed(h->session))
-        c->why = FERRY_CLOSED_SERVER;
-      return c->why != FERRY_CLOSED_SERVER && !is_over(h);
+      c->why = FERRY_CLOSED_SERVER;
+      return nghttp2_session_check_request_allowed(h->session) &&
+             nghttp2_session_get_remote_settings(
+                 h->session, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS) &&
+             !is_over(h);
     }
     if (n <= 0) {
       c->why = FERRY_CLOSED_SERVER;

@@ -135,7 +135,8 @@ static bool submit_trailers(ferry__connection *c, uint32_t *flags) {
     for (const char *at = lines; at < lines + length;) {
       const char *end = memchr(at, '\n', (size_t)(lines + length - at));
       split(at, (size_t)(end - 1 - at), &name, &value);
-      add(&f, name, value);
+      if (!is_left_out(name, value))
+        add(&f, name, value);
       at = end + 1;
     }
     *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;

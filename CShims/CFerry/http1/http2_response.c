@@ -9,8 +9,9 @@
 #include <string.h>
 
 enum {
-  WINDOW = 262144, /* bytes that the receiver need not have taken */
-  PIECE = 16384,   /* of held bytes, in one step */
+  WINDOW = 262144,    /* bytes that the receiver need not have taken */
+  PIECE = 16384,      /* of held bytes, in one step */
+  MOST_HEAD = 1 << 22 /* of a request: more than any that is accepted */
 };
 
 static int note(ferry__http2 *h, ferry__fault fault) {
@@ -62,6 +63,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame,
   (void)session, (void)flags;
   if (!ferry__http2_transfer(c, frame->hd.stream_id))
     return 0;
+  ferry__exchange_note_arrival(c);
   if (name_length && name[0] == ':')
     return take_line(c, "HTTP/2 ", 7, "", value, value_length, " \r\n");
   return take_line(c, (const char *)name, name_length, ": ", value,
@@ -96,7 +98,7 @@ static int end_head(ferry__connection *c) {
   ferry__transfer *t = c->transfer;
   uint16_t status = t->head->status;
   bool trails = t->head->complete;
-  int code = take_line(c, "", 0, "", NULL, 0, "\r\n");
+  int code = take_line(c, "", 0, "", (const uint8_t *)"", 0, "\r\n");
   if (code || trails)
     return code;
   if (!t->head->complete) {
@@ -222,6 +224,7 @@ int ferry__http2_make_session(ferry__connection *c, ferry__http2 *h) {
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(calls, on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(calls, on_close);
     nghttp2_option_set_no_auto_window_update(option, 1);
+    nghttp2_option_set_max_send_header_block_length(option, MOST_HEAD);
     /* The parser of heads removes the white space. */
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(option,
                                                                      1);

@@ -312,6 +312,11 @@ void ferry__route_offer(ferry__connection *c) {
                                             * the list */
     return;
   }
+  /* OpenSSL may have frames that raise no event. */
+  if (c->http2 && !ferry__http2_is_usable(c)) {
+    ferry__connection_close(c);
+    return;
+  }
   /* The socket may not be watched for reading, because its receiver was paused,
    * or may still be watched for writing. */
   if (ferry__connection_watch(c, true, false)) {

@@ -256,12 +256,12 @@ void ferry__exchange_writable(ferry__connection *c) {
     ;
   if (!ferry__connection_holds(loop, mark))
     return; /* it has ended */
-  if (c->sending == FERRY__SEND_DONE &&
-      t->receiving == FERRY__RECEIVE_COMPLETE) {
-    if (c->http2)
-      ferry__http2_settle(c);
-    else
-      ferry__exchange_answered(c, false);
+  if (c->http2) {
+    if (!ferry__http2_settle(c))
+      return;
+  } else if (c->sending == FERRY__SEND_DONE &&
+             t->receiving == FERRY__RECEIVE_COMPLETE) {
+    ferry__exchange_answered(c, false);
     return;
   }
   bool reads = c->http2 || !c->held;

@@ -164,8 +164,9 @@ import Testing
         }
     }
 
-    /// Not even if as much has arrived as was announced.
-    @Test(arguments: [0, 2, 8, 11], ["", "?length=5", "?after=4"]) func aResetBeforeTheEndOfTheResponseIsAnError(
+    /// Not even if as much has arrived as was announced. A code that says that the request was not processed (7) does
+    /// not make it be sent again, because its response had begun.
+    @Test(arguments: [0, 2, 7, 8, 11], ["", "?length=5", "?after=4"]) func aResetBeforeTheEndOfTheResponseIsAnError(
         code: Int, query: String
     ) async throws {
         let faults: [Int: RequestError.Code.HTTP2Fault] = [2: .internal, 8: .cancel, 11: .enhanceYourCalm]
@@ -180,6 +181,8 @@ import Testing
             #expect(error?.code == .http2Stream(faults[code] ?? .other), "\(String(describing: error))")
             let count = read.load(ordering: .relaxed)
             #expect(count == 0 || count == 5)
+            let requests = try live.requests.count
+            #expect(requests == 1)
             try await agent.expectEcho("next", live.request())
         }
     }

@@ -164,6 +164,30 @@ import Testing
         }
     }
 
+    /// The server reads slowly, so most of it waits in the buffers of both systems. A connection that was closed with
+    /// frames that nobody has read would lose it: the server sends one for each piece.
+    @Test(arguments: [HTTP2Way.negotiated, .plain], ["", "&goaway=1"])
+    func aLongBodyAfterTheEndOfTheResponseArrivesWhole(way: HTTP2Way, query: String) async throws {
+        let count = 120
+        try await withLive(way) { agent, live in
+            try await agent.exchange(live.request("early/5?slow=1" + query)) { response, body in
+                #expect(try await response.body.collect(upTo: 5) == Data(Nginx.pattern(5)))
+                for _ in 0..<count { try await body.write([UInt8](repeating: 0x61, count: 100_000)) }
+                try body.finish()
+            }
+            let end = try await live.ends()[0]
+            #expect(end.end == .ended && end.length == count * 100_000, "\(end)")
+        }
+    }
+
+    @Test func aHeadOfManyFramesIsSent() async throws {
+        try await withLive { agent, live in
+            var request = live.request()
+            request.headers["X-Large"] = String(repeating: "x", count: 300_000)
+            try await agent.expectEcho("here", request)
+        }
+    }
+
     @Test func informationalResponsesArriveBeforeTheBodyIsWritten() async throws {
         try await withLive { agent, live in
             let (hints, hint) = AsyncStream<InformationalResponse>.makeStream()

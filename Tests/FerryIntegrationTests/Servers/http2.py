@@ -24,7 +24,8 @@ An echo has no length, and opens the windows of the request only for what was se
 ?trailers=1 with a trailer "x-end: yes". The other routes go on reading the request.
 
 /live/echo           the echo; /live/ping with PING and SETTINGS before every piece
-/live/early/N        N bytes of the pattern and the end of the stream; ?length=L for a content-length, and ?trailers=1
+/live/early/N        N bytes of the pattern and the end of the stream; ?length=L for a content-length, ?trailers=1, ?goaway=1 for a
+                     GOAWAY before; with ?slow=1 the request has a large window and is read slowly, with a PING for each piece
 /live/early-reset/C  head, "hello", the end of the stream and RST_STREAM with the code C at once; /live/reset-open/C without the end
 /live/stall          the head; the windows of the request are never opened
 /live/status/N       this status with "no" and the end of the stream; ?location=L
@@ -47,6 +48,7 @@ import socket
 import ssl
 import sys
 import threading
+import time
 import urllib.parse
 
 import h2.config
@@ -58,8 +60,7 @@ import h2.settings
 import hyperframe.frame
 
 lock = threading.Lock()
-seen = {}
-connections = 0
+seen, connections = {}, 0
 
 
 class Stream:
@@ -86,14 +87,11 @@ class Stream:
 
 class Connection:
     def __init__(self, sock, number):
-        self.sock, self.number = sock, number
-        self.streams = {}
-        self.path = ""
-        self.is_open = True
-        self.h2 = h2.connection.H2Connection(
-            h2.config.H2Configuration(
-                client_side=False, header_encoding="utf-8",
-                validate_outbound_headers=False, normalize_outbound_headers=False))
+        self.sock, self.number, self.streams = sock, number, {}
+        self.path, self.is_open = "", True
+        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(
+            client_side=False, header_encoding="utf-8", validate_outbound_headers=False, normalize_outbound_headers=False))
+        self.h2.decoder.max_header_list_size = 1 << 20
 
     def run(self):
         try:
@@ -135,6 +133,9 @@ class Connection:
             self.h2.acknowledge_received_data(event.flow_controlled_length - held, event.stream_id)
             if held:
                 stream.received += event.data
+                if "slow" in stream.query:
+                    self.h2.ping(bytes(8))
+                    time.sleep(0.002)
                 self.follow(stream)
         elif isinstance(event, h2.events.TrailersReceived) and stream:
             stream.trailers = dict(event.headers)
@@ -198,10 +199,10 @@ class Connection:
         self.h2.ping(stream.number.to_bytes(4, "big") + code.to_bytes(4, "big"))
 
     def at_refuse(self, stream, count):
-        if self.times(stream) <= count:
-            self.h2.reset_stream(stream.number, h2.errors.ErrorCodes.REFUSED_STREAM)
-        else:
-            self.at_echo(stream)
+        self.at_echo(stream) if self.times(stream) > count else self.at_refuse_always(stream)
+
+    def at_refuse_always(self, stream, _=0):
+        self.h2.reset_stream(stream.number, h2.errors.ErrorCodes.REFUSED_STREAM)
 
     def at_goaway(self, stream, _):
         if self.times(stream) % 2 == 1:
@@ -239,10 +240,8 @@ class Connection:
             stream.rest, stream.ends = stream.rest + stream.received, stream.is_ended
         elif stream.use == "take":
             self.h2.acknowledge_received_data(len(stream.received), stream.number)
-        if stream.use != "hold":
-            stream.received = b""
-        if stream.is_ended and stream.is_answered:
-            self.streams.pop(stream.number, None)
+        stream.received = stream.received if stream.use == "hold" else b""
+        stream.is_ended and stream.is_answered and self.streams.pop(stream.number, None)
 
     def live_echo(self, stream):
         self.head(stream, None)
@@ -253,6 +252,10 @@ class Connection:
     def live_early(self, stream):
         self.head(stream, stream.query.get("length"))
         stream.rest, stream.ends = pattern(stream.word), True
+        for number in [None, stream.number] if "slow" in stream.query else []:
+            self.h2.increment_flow_control_window(1 << 24, number)
+        if "goaway" in stream.query:
+            self.send_frames(hyperframe.frame.GoAwayFrame(0, last_stream_id=stream.number))
 
     def live_status(self, stream):
         self.head(stream, 2, *[pair for pair in stream.query.items() if pair[0] == "location"], status=stream.word)
@@ -291,9 +294,7 @@ class Connection:
         self.drain()
 
     def live_refuse(self, stream):
-        if self.times(stream) > stream.word:
-            return self.live_echo(stream)
-        self.h2.reset_stream(stream.number, h2.errors.ErrorCodes.REFUSED_STREAM)
+        self.live_echo(stream) if self.times(stream) > stream.word else self.at_refuse_always(stream)
 
     def live_flood(self, stream):
         self.live_echo(stream)
@@ -328,8 +329,7 @@ class Connection:
 
     def pump(self):
         """Sends what the windows allow, stream by stream, so that all progress together."""
-        while self.is_open and any([self.send_piece(stream) for stream in list(self.streams.values())]):
-            pass
+        while self.is_open and any([self.send_piece(stream) for stream in list(self.streams.values())]): pass
 
     def send_piece(self, stream):
         """The next piece, and the end behind the last one. False if there is none, or no room."""
@@ -356,8 +356,7 @@ class Connection:
     def drain(self):
         """Closed with bytes in it that were not read, the socket would be reset, and what was sent perhaps lost."""
         self.sock.shutdown(socket.SHUT_WR)
-        while self.sock.recv(65536):
-            pass
+        while self.sock.recv(65536): pass
 
     def end(self):
         self.flush()
