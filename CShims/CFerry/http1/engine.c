@@ -106,7 +106,7 @@ static uint64_t look(ferry_loop *loop, ferry__transfer *t,
 }
 
 static bool is_answered(const ferry__transfer *t) {
-  return t->receiving == FERRY__RECEIVE_COMPLETE;
+  return t->receiving >= FERRY__RECEIVE_COMPLETE;
 }
 
 /* All figures were set when the exchange ended. */

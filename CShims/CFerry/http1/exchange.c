@@ -194,7 +194,7 @@ void ferry__exchange_lost(ferry__connection *c, int os_errno) {
   if (!os_errno && c->sending == FERRY__SEND_BODY &&
       ferry__connection_is_reset(c))
     os_errno = ECONNRESET;
-  if (t->receiving == FERRY__RECEIVE_COMPLETE) {
+  if (t->receiving >= FERRY__RECEIVE_COMPLETE) {
     c->sending = FERRY__SEND_STOPPED;
     c->broken = true;
     ferry__exchange_answered(c, false);
@@ -308,6 +308,10 @@ void ferry__exchange_begin(ferry__connection *c, ferry__transfer *t) {
 /* ---- Resuming ------------------------------------------------------------ */
 
 void ferry__exchange_leave_unsent(ferry__connection *c) {
+  if (c->transfer->receiving == FERRY__RECEIVE_RECEIPT) {
+    ferry__http2_leave_receipt(c);
+    return;
+  }
   c->sending = FERRY__SEND_STOPPED;
   c->broken = true;
   ferry__exchange_answered(c, false);

@@ -15,6 +15,7 @@
 
 enum {
   READS = 8,        /* reads for one event; then other sockets get theirs */
+  IDLE_READS = 64,  /* the same between exchanges; a record has few frames */
   IDLE_TLS = 16384, /* bytes of TLS without data that are read for one event */
 };
 
@@ -61,15 +62,22 @@ static bool is_sending(const ferry__connection *c) {
   return c->sending != FERRY__SEND_DONE && c->sending != FERRY__SEND_STOPPED;
 }
 
-/* Ends the exchange if it has failed, and the receiver has all that came before.
- * Returns false if it is over; the connection may be gone then. */
+/* Whether the source waits for the server, which reads nothing more once the
+ * stream is closed. */
+static bool is_blocked(const ferry__connection *c) {
+  return is_sending(c) && c->transfer->source != FERRY__SOURCE_PAUSED;
+}
+
+/* Ends the exchange if it has failed. If the receiver does not have all that
+ * came before, and nobody else waits, that is later. Returns false if it is
+ * over; the connection may be gone then. */
 static bool check(ferry__connection *c) {
   ferry__http2 *h = c->http2;
   if (h->fault.code)
     ferry__exchange_fail(c, h->fault);
   else if (h->refused)
     ferry__exchange_repeat_plainly(c);
-  else if (h->ended || c->held_length)
+  else if (h->ended || (c->held_length && !is_blocked(c)))
     return true;
   else if (h->closed)
     stream_failed(c);
@@ -80,31 +88,61 @@ static bool check(ferry__connection *c) {
   return false;
 }
 
-/* ---- The receipt of a request whose response ended before it ------------- */
+/* ---- The receipt of a request -------------------------------------------- */
 
-/* A PING (RFC 9113, 6.7). nghttp2 neither sends it after a GOAWAY, nor reads the
- * reply. */
-static const char ping[] = {0,   0,   8,   NGHTTP2_PING, 0,   0,   0,   0,  0,
-                            'r', 'e', 'c', 'e',          'i', 'v', 'e', 'd'};
-enum { PING_HEAD = 9 };
+/* The content of the PING (RFC 9113, 6.7): a word, and the stream. */
+static uint64_t receipt_of(const ferry__http2 *h) {
+  static const uint64_t word = 0x66657272; /* "ferr" */
+  return word << 32 | (uint32_t)h->stream;
+}
 
 /* Asks the server whether it has read the whole request. Until it says so, the
  * socket must not be closed: with a reset the system would discard the rest.
- * Returns false if the exchange is over. */
+ * nghttp2 neither sends a PING after a GOAWAY, nor reads the reply. Returns
+ * false if the exchange is over. */
 static bool ask_for_receipt(ferry__connection *c) {
-  c->http2->asked = c->quiet = true;
+  ferry__transfer *t = c->transfer;
+  char ping[] = {0, 0, 8, NGHTTP2_PING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  uint64_t content = receipt_of(c->http2);
+  uint64_t until = ferry__now(c->loop) + FERRY__RECEIPT_MS;
+  for (size_t i = sizeof ping; i-- > sizeof ping - 8; content >>= 8)
+    ping[i] = (char)content;
+  t->receiving = FERRY__RECEIVE_RECEIPT;
+  if (ferry__is_cut(t)) {
+    ferry__exchange_fail(c, (ferry__fault){FERRY_E_CONTENT_DECODING,
+                                           FERRY_D_DECODING_TRUNCATED});
+    return false;
+  }
+  t->last_ms = ferry__now(c->loop);
+  if (!t->entry.timer_at || t->entry.timer_at * FERRY__SLOT_MS > until)
+    ferry__wheel_set(c->loop, t, until);
+  ferry__tell_answered(c->loop, t);
+  c->quiet = true;
   return ferry__exchange_send(c, ping, sizeof ping);
 }
 
-/* The response is complete, so only frames of the connection follow: the content
- * of the reply is enough to know it. Its first byte does not occur again. */
+/* The response is complete, so only frames of the connection follow: the
+ * content of the reply is enough to know it. */
 static void look_for_receipt(ferry__http2 *h, const char *bytes,
                              size_t length) {
   for (size_t i = 0; i < length && !h->received; i++) {
-    bool next = bytes[i] == ping[PING_HEAD + h->matched];
-    h->matched = next ? h->matched + 1 : bytes[i] == ping[PING_HEAD];
-    h->received = PING_HEAD + h->matched == sizeof ping;
+    h->last = h->last << 8 | (unsigned char)bytes[i];
+    h->received = h->last == receipt_of(h);
   }
+}
+
+void ferry__http2_leave_receipt(ferry__connection *c) {
+  c->http2->received = true;
+  ferry__http2_settle(c);
+}
+
+/* Whether the connection will be closed, or the response ended before the
+ * request: then the server may still be reading it. */
+static bool needs_receipt(const ferry__connection *c, bool kept) {
+  const ferry__transfer *t = c->transfer;
+  return c->sending == FERRY__SEND_DONE && !c->http2->received &&
+         c->fd >= 0 && !c->broken && t->body_kind != FERRY_BODY_NONE &&
+         (!kept || t->receiving >= FERRY__RECEIVE_COMPLETE);
 }
 
 bool ferry__http2_settle(ferry__connection *c) {
@@ -118,17 +156,16 @@ bool ferry__http2_settle(ferry__connection *c) {
   /* nghttp2 closes a stream whose last frame is still to be sent. */
   if (is_sending(c) && c->sending != FERRY__SEND_LAST && (h->closed || over))
     c->sending = FERRY__SEND_STOPPED;
-  if (c->transfer->receiving == FERRY__RECEIVE_COMPLETE) {
-    if (is_sending(c))
-      return true; /* the end was reported */
-    if (c->sending == FERRY__SEND_DONE && !h->received && c->fd >= 0)
-      return h->asked || ask_for_receipt(c);
-  }
+  if (c->transfer->receiving == FERRY__RECEIVE_COMPLETE && is_sending(c))
+    return true; /* the end was reported */
+  bool drained = c->out_at == c->out_length;
+  bool kept = !over && !c->closing &&
+              nghttp2_session_check_request_allowed(h->session);
+  if (needs_receipt(c, kept))
+    return !drained || c->transfer->receiving == FERRY__RECEIVE_RECEIPT ||
+           ask_for_receipt(c);
   ferry__mark mark = ferry__connection_mark(c);
-  c->response.persistent =
-      is_sending(c) ||
-      (!over && nghttp2_session_check_request_allowed(h->session) &&
-       c->out_at == c->out_length);
+  c->response.persistent = is_sending(c) || (kept && drained);
   ferry__exchange_answered(c, false);
   return ferry__connection_holds(loop, mark);
 }
@@ -145,6 +182,10 @@ static void lose(ferry__connection *c, int os_errno) {
     ferry__connection_drop_socket(c);
     return;
   }
+  if (c->http2->closed && !c->http2->ended) {
+    stream_failed(c);
+    return;
+  }
   if (c->http2->ended)
     c->transfer->receiving = FERRY__RECEIVE_COMPLETE;
   ferry__exchange_lost(c, os_errno);
@@ -156,14 +197,15 @@ static bool take(ferry__connection *c, const char *bytes, size_t length) {
   ferry_loop *loop = c->loop;
   ferry__http2 *h = c->http2;
   ferry__mark mark = ferry__connection_mark(c);
-  if (h->asked)
+  if (c->transfer->receiving == FERRY__RECEIVE_RECEIPT)
     look_for_receipt(h, bytes, length);
   ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes,
                                        length);
-  if (n < 0 && h->ended) { /* nothing more can be sent */
-    c->sending = FERRY__SEND_STOPPED;
-    c->broken = true;
-  } else if (n < 0) {
+  if (n < 0 && h->ended) { /* the session is of no use any more */
+    lose(c, 0);
+    return false;
+  }
+  if (n < 0) {
     ferry__http2_note(h, n == NGHTTP2_ERR_NOMEM
                              ? (ferry__fault){FERRY_E_MEMORY, 0}
                              : malformed);
@@ -317,7 +359,7 @@ bool ferry__http2_is_usable(ferry__connection *c) {
   ferry__http2 *h = c->http2;
   char *buffer = ferry__http1_buffer(c->loop);
   c->why = FERRY_CLOSED_POISONED;
-  for (int i = 0; buffer && i < READS; i++) {
+  for (int i = 0; buffer && i < IDLE_READS; i++) {
     ssize_t n = ferry__connection_read(c, buffer, FERRY__HTTP1_BUFFER);
     if (n == -EAGAIN) {
       c->why = FERRY_CLOSED_SERVER;

@@ -15,8 +15,8 @@ struct ferry__http2 {
   bool ended;     /* the response is complete */
   bool refused;   /* the server has refused the expectation (417) */
   bool moved;     /* the frames to send have bytes of the request */
-  bool asked, received; /* whether the server has read the whole request */
-  uint8_t matched; /* bytes of its reply that have arrived */
+  bool received;  /* the server has read the whole request */
+  uint64_t last;  /* the last 8 bytes that have arrived */
   ferry__fault fault; /* noted by a callback */
 };
 

@@ -115,13 +115,13 @@ void ferry__head_informational(ferry_loop *loop, ferry__transfer *t) {
 bool ferry__is_cut(const ferry__transfer *t) {
   const ferry__decoder *decoder = t->decoder;
   return (t->flags & FERRY_DUPLEX) && decoder && !decoder->held &&
-         t->receiving == FERRY__RECEIVE_COMPLETE && !decoder->ended &&
+         t->receiving >= FERRY__RECEIVE_COMPLETE && !decoder->ended &&
          t->result.body_received;
 }
 
 void ferry__tell_answered(ferry_loop *loop, ferry__transfer *t) {
   if (!(t->flags & FERRY_DUPLEX) || t->told || t->curl.kept ||
-      t->receiving != FERRY__RECEIVE_COMPLETE || !loop->options.on_answered)
+      t->receiving < FERRY__RECEIVE_COMPLETE || !loop->options.on_answered)
     return;
   if (t->decoder && t->decoder->held)
     return;

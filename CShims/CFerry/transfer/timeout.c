@@ -99,6 +99,13 @@ ferry__expiry ferry__expiry_of(const ferry__clock *clock,
               (t->paused && !(duplex && progress->sending));
   bool paused = held || (progress->source_paused && !duplex);
   bool waiting = t->state == FERRY__WAITING;
+  if (t->receiving == FERRY__RECEIVE_RECEIPT && t->state == FERRY__RUNNING) {
+    /* No limit fails it any more. */
+    if (is_over(clock, t, &e.at) ||
+        passed(clock, t->last_ms, FERRY__RECEIPT_MS, &e.at))
+      e.kind = FERRY__EXPIRES_UNSENT;
+    return e;
+  }
   if (is_over(clock, t, &e.at))
     return timed_out(waiting ? FERRY_D_TIMEOUT_QUEUE
                              : FERRY_D_TIMEOUT_DEADLINE);

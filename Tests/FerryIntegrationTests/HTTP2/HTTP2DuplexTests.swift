@@ -180,6 +180,23 @@ import Testing
         }
     }
 
+    /// The system has taken all of it when the response ends, and the server has read the beginning.
+    @Test(arguments: [HTTP2Way.negotiated, .plain]) func aBodyThatTheServerHasStillToReadArrivesWhole(
+        way: HTTP2Way
+    ) async throws {
+        let count = 2_000_000
+        try await withLive(way) { agent, live in
+            let path = "early/5?slow=1&goaway=1&after=100000"
+            try await agent.exchange(live.request(path)) { response, body in
+                try await body.write([UInt8](repeating: 0x61, count: count))
+                try body.finish()
+                #expect(try await response.body.collect(upTo: 5) == Data(Nginx.pattern(5)))
+            }
+            let end = try await live.ends()[0]
+            #expect(end.end == .ended && end.length == count, "\(end)")
+        }
+    }
+
     @Test func aHeadOfManyFramesIsSent() async throws {
         try await withLive { agent, live in
             var request = live.request()

@@ -124,6 +124,8 @@ class Connection:
             self.path = stream.fields[":path"]
             if stream.is_live:
                 write(stream.described(self.number))
+                for number in [None, stream.number] if "slow" in stream.query else []:
+                    self.h2.increment_flow_control_window(1 << 24, number)
                 self.follow(stream)
         elif isinstance(event, h2.events.DataReceived):
             if stream:
@@ -252,8 +254,6 @@ class Connection:
     def live_early(self, stream):
         self.head(stream, stream.query.get("length"))
         stream.rest, stream.ends = pattern(stream.word), True
-        for number in [None, stream.number] if "slow" in stream.query else []:
-            self.h2.increment_flow_control_window(1 << 24, number)
         if "goaway" in stream.query:
             self.send_frames(hyperframe.frame.GoAwayFrame(0, last_stream_id=stream.number))
 
