@@ -29,8 +29,8 @@ public struct RedisConfiguration: Sendable {
     /// default is `ferry:`.
     public var prefix = "ferry:"
 
-    /// The timeout for connect and TLS handshake, which includes the time of the name lookup. A lookup itself is not
-    /// interrupted. The default is 500 ms. A request waits for at most ``timeout``.
+    /// The timeout for connect, after the name lookup. With TLS the handshake must end within the same time, counted
+    /// from the start of the name lookup. The default is 500 ms. A request waits for at most ``timeout``.
     public var connectTimeout: Duration = .milliseconds(500)
 
     /// The timeout of a lookup, from the call; afterwards it is a miss. The default is 50 ms.

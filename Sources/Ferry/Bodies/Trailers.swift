@@ -18,7 +18,8 @@ extension RequestBody {
     /// A body that has trailers already keeps them: the new names and fields follow the others.
     ///
     /// The body is sent in chunks and over HTTP/1.1, even if HTTP/2 could be negotiated, because libcurl cannot send
-    /// trailers over HTTP/2. With ``HTTP2Policy/priorKnowledge`` the run fails with `invalidRequest`. Arguments of the
+    /// trailers over HTTP/2. With ``HTTP2Policy/priorKnowledge`` the run fails with `invalidRequest`. Only an exchange
+    /// (``NetworkAgent/exchange(_:trailers:onInformational:_:)``) sends trailers over HTTP/2. Arguments of the
     /// request cannot be parts of such a body. Fields for framing, routing, authentication, caching or the description
     /// of the content cannot be trailers (RFC 9110, 6.5.1): the run fails with `invalidRequest(headerName)`.
     public func withTrailers(

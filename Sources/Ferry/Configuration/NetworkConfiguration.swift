@@ -274,8 +274,9 @@ public enum TransferEngine: Sendable, Hashable {
     case libcurl
     /// Ferry's own HTTP/1.1 engine carries every request that it supports, at about half the CPU time of libcurl.
     ///
-    /// libcurl carries the rest: HTTP/2, plain requests through an HTTP proxy, requests with credentials for challenges
-    /// (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that keeps cookies.
+    /// libcurl carries the rest: HTTP/2 except exchanges, plain requests through an HTTP proxy, requests with
+    /// credentials for challenges (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that
+    /// keeps cookies.
     /// ``RequestMetrics/engine`` tells which engine carried a run.
     case automatic
 

@@ -87,7 +87,7 @@ import Testing
         let body = RequestBody.bytes([1]).withTrailers(["X-A"]) { ["X-A": long] }.withTrailers(["X-B"]) {
             ["X-B": long]
         }
-        let error = await failure { _ = try await agent.send(put("/x", body)) }
+        let error = await exchangeError { _ = try await agent.send(put("/x", body)) }
         #expect(error?.code == .uploadSource)
         #expect(error?.message.contains("(limit 16384)") == true, "\(error?.message ?? "")")
         await agent.shutdown()

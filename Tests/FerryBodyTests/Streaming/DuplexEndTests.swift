@@ -76,7 +76,7 @@ import Testing
             await #expect(throws: Oops.self) {
                 try await agent.exchange(DuplexTests.echo) { _, _ in throw Oops() }
             }
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/status/404")) { response, body in
                     try body.finish()
                     _ = try await response.head
@@ -121,7 +121,7 @@ import Testing
             }
             try await server.waitForMark("there")
             task.cancel()
-            let error = await failure { try await task.value }
+            let error = await exchangeError { try await task.value }
             #expect(error?.code == .cancelled)
         }
     }
@@ -133,7 +133,7 @@ import Testing
                 try await agent.exchange(DuplexTests.echo) { response, _ in _ = try await response.head }
             }
             task.cancel()
-            #expect(await failure { try await task.value }?.code == .cancelled)
+            #expect(await exchangeError { try await task.value }?.code == .cancelled)
             #expect(server.requestCount == 0)
         }
     }
@@ -141,7 +141,7 @@ import Testing
     @Test func aChildThatIsCancelledWhileItWritesEndsTheExchange() async throws {
         try await withExchanges { agent, server in
             server.script(path: "/silent", [.mark("there"), .wait("over"), .expectClose])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/silent")) { response, body in
                     async let _: Void = Self.writeOn(body)
                     try await server.waitForMark("there")
@@ -166,7 +166,7 @@ import Testing
             var request = HTTPRequest(.post, "/x")
             request.timeouts = Timeouts(idle: .milliseconds(500))
             request.deadline = .seconds(20)
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(request) { response, body in
                     try await body.write([1, 2, 3])
                     _ = try await response.head
@@ -184,7 +184,7 @@ import Testing
             try await withExchanges({ $0.adapters = [BodyAdapter { _ in body }] }) { agent, server in
                 var request = DuplexTests.echo
                 request.deadline = .seconds(10)
-                let error = await failure {
+                let error = await exchangeError {
                     try await agent.exchange(request) { _, body in try await Self.writeOn(body, most: 10_000_000) }
                 }
                 #expect(error?.code == .invalidRequest(.body))
@@ -216,7 +216,7 @@ import Testing
         try await withExchanges({ $0.timeouts.idle = .milliseconds(300) }) { agent, _ in
             var request = DuplexTests.echo
             request.deadline = .seconds(20)
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(request) { _, body in try await Self.writeOn(body) }
             }
             #expect(error?.code == .timeout(.read))
@@ -229,7 +229,7 @@ import Testing
             var request = HTTPRequest(.post, "/silent")
             request.deadline = .milliseconds(300)
             let written = Atomic(0)
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(request) { _, body in
                     while true {
                         try await body.write(Self.piece)
@@ -250,7 +250,7 @@ import Testing
                 [.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"), .pattern(bytes: 1_000_000_000)])
             var request = HTTPRequest(.post, "/much")
             request.deadline = .milliseconds(300)
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(request) { response, body in
                     _ = try await response.head
                     while true { try await body.write([1]) }
@@ -265,7 +265,7 @@ import Testing
         try await withExchanges({ $0.timeouts.idle = .milliseconds(600) }) { agent, server in
             server.script(
                 path: "/x", [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/x")) { response, _ in
                     _ = try await response.body.collect(upTo: 10)
                 }
@@ -277,7 +277,7 @@ import Testing
     @Test func theShutdownEndsTheExchange() async throws {
         try await withExchanges { agent, server in
             server.script(path: "/silent", [.mark("there"), .wait("over"), .expectClose])
-            async let ended = failure {
+            async let ended = exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/silent")) { _, body in try await Self.writeOn(body) }
             }
             try await server.waitForMark("there")
@@ -292,17 +292,4 @@ struct BodyAdapter: RequestAdapter {
     let change: @Sendable (RequestBody?) -> RequestBody?
 
     func adapt(_ request: inout OutgoingRequest, of run: RunInfo) { request.body = change(request.body) }
-}
-
-/// The error that an exchange ends with.
-func failure(_ run: () async throws -> Void) async -> RequestError? {
-    do {
-        try await run()
-        Issue.record("it did not fail")
-    } catch let error as RequestError {
-        return error
-    } catch {
-        Issue.record("\(error)")
-    }
-    return nil
 }

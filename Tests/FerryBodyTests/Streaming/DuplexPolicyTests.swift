@@ -14,10 +14,10 @@ import Testing
         try await withExchanges { agent, server in
             let moved = "HTTP/1.1 303 See Other\r\nLocation: /hello\r\nContent-Length: 0\r\n\r\n"
             server.script(path: "/x", isRead ? [.expectBytes(3), .send(moved)] : [.send(moved)])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
                     async let text = response.body.collect(upTo: 100)
-                    let error = await failure { try await DuplexEndTests.writeOn(body) }
+                    let error = await exchangeError { try await DuplexEndTests.writeOn(body) }
                     #expect(try await text == Data("Hello, ferry".utf8))
                     if let error { throw error }
                 }
@@ -33,7 +33,7 @@ import Testing
             request.method == .post ? InterceptedResponse(status: 303, headers: ["Location": "/hello"]) : nil
         }
         try await withExchanges({ $0.interceptors = [interceptor] }) { agent, server in
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
                     _ = try await response.head
                     try await DuplexEndTests.writeOn(body)
@@ -83,7 +83,7 @@ import Testing
             server.script(
                 path: "/take",
                 [.expectBytes(3), .send("HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n"), .expectBody])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/take")) { _, body in
                     try await DuplexEndTests.writeOn(body)
                 }
@@ -120,7 +120,7 @@ import Testing
                     .expectHead,
                     .send("HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm=\"r\"\r\nContent-Length: 0\r\n\r\n"),
                 ])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, isOfProxy ? "https://localhost:1/x" : "/x")) {
                     response, _ in _ = try await response.head
                 }
@@ -171,7 +171,7 @@ import Testing
         let proxy = try LoopbackServer()
         try await withExchanges({ $0.proxy = .http("127.0.0.1", port: Int(proxy.port)) }) { agent, server in
             for isRead in [true, false] {
-                let error = await failure {
+                let error = await exchangeError {
                     try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
                         if isRead { _ = try await response.head }
                         try await DuplexEndTests.writeOn(body)
@@ -196,7 +196,7 @@ import Testing
             let task = Task {
                 var request = HTTPRequest(.post, "/x")
                 if ending == .deadline { request.deadline = .milliseconds(300) }
-                return await failure {
+                return await exchangeError {
                     try await agent.exchange(request) { _, body in
                         try await DuplexEndTests.writeOn(body, most: BytePipe.capacity)
                         full.open()
@@ -233,7 +233,7 @@ import Testing
             var request = HTTPRequest(.post, "/much")
             if ending == .deadline { request.deadline = .milliseconds(500) }
             let task = Task { [request] in
-                await failure {
+                await exchangeError {
                     try await agent.exchange(request) { response, body in
                         _ = try await response.head
                         try await DuplexEndTests.writeOn(body)
@@ -257,7 +257,7 @@ import Testing
         }) { agent, server in
             var request = HTTPRequest(.post, "https://localhost:1/x")
             request.deadline = .milliseconds(400)
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(request) { _, body in try await DuplexEndTests.writeOn(body) }
             }
             #expect(error?.code == .timeout(.deadline), "\(String(describing: error))")
@@ -273,7 +273,7 @@ import Testing
                     .send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"), .wait("over"),
                     .expectClose,
                 ])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
                     let gate = Gate()
                     let reader = Task {
@@ -297,7 +297,7 @@ import Testing
             $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .seconds(3600), maxDelay: .seconds(3600))
         }) { agent, server in
             server.script(path: "/x", [.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .mark("busy"), .close])
-            async let ended = failure {
+            async let ended = exchangeError {
                 try await agent.exchange(HTTPRequest(.put, "/x")) { response, body in
                     _ = try await response.head
                 }

@@ -13,7 +13,7 @@ import Testing
     @Test(arguments: [whole, chunked]) func theReaderSeesTheEndWhileTheWriterContinues(answer: String) async throws {
         try await withExchanges { agent, server in
             server.script(path: "/x", [.expectBytes(3), .send(answer), .wait("go"), .close])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
                     try await body.write([1, 2, 3])
                     let read = try await response.body
@@ -79,7 +79,7 @@ import Testing
             server.script(path: "/x", [.expectBytes(3), .send(answer)])
             var request = HTTPRequest(.post, "/x")
             request.statusValidation = .codes([201])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(request) { response, body in
                     try await body.write([1, 2, 3])
                     _ = try await response.head
@@ -97,13 +97,13 @@ import Testing
             server.script(path: "/x", [.expectBytes(3), .send(no)])
             var request = Full(path: "/x")
             request.method = .post
-            let refused = await failure {
+            let refused = await exchangeError {
                 try await agent.exchange(request) { _, body in try await DuplexEndTests.writeOn(body) }
             }
             #expect(refused?.code == .invalidStatusCode(413))
             #expect(refused?.response?.body == Array("no".utf8))
             request.statusValidation = .any
-            let stopped = await failure {
+            let stopped = await exchangeError {
                 try await agent.exchange(request) { response, body in
                     try await body.write([1, 2, 3])
                     #expect(try await response.head.status == 413)
@@ -125,7 +125,7 @@ import Testing
             var request = Full(path: "/x")
             request.method = .post
             request.statusValidation = .any
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(request) { _, body in try await DuplexEndTests.writeOn(body) }
             }
             #expect(error?.code == .uploadStopped && error?.status == 500)
@@ -157,11 +157,11 @@ import Testing
             server.script(
                 path: "/x",
                 [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .wait("go"), .reset])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
                     let read = try await response.body
                     server.signal("go")
-                    #expect(await failure { _ = try await read.collect(upTo: 10) }?.code == .connectionReset)
+                    #expect(await exchangeError { _ = try await read.collect(upTo: 10) }?.code == .connectionReset)
                     try await DuplexEndTests.writeOn(body)
                 }
             }
@@ -174,12 +174,12 @@ import Testing
             server.script(
                 path: "/x",
                 [.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), .wait("go"), .reset])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
                     _ = try await response.head
                     async let sent: Void = DuplexEndTests.writeOn(body)
                     server.signal("go")
-                    let read = await failure { _ = try await response.body.collect(upTo: 10) }
+                    let read = await exchangeError { _ = try await response.body.collect(upTo: 10) }
                     #expect(read?.code == .connectionReset)
                     try await sent
                 }
@@ -192,7 +192,7 @@ import Testing
         try await withExchanges { agent, server in
             server.script(
                 path: "/x", [.expectBytes(8), .send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), .close])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(HTTPRequest(.post, "/x")) { response, body in
                     try await body.write([1, 2, 3])
                     _ = try await response.body.collect(upTo: 10)
@@ -209,7 +209,7 @@ import Testing
         configuration.engine = .automatic
         let agent = NetworkAgent(configuration: configuration)
         for writes in [true, false] {
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(DuplexTests.echo) { response, body in
                     if writes { try await DuplexEndTests.writeOn(body) } else { _ = try await response.head }
                 }
@@ -227,7 +227,7 @@ import Testing
             server.script(path: "/x", [.expectBytes(3), .sendBytes(head + gzip)])
             var request = HTTPRequest(.post, "/x")
             request.timeouts = Timeouts(idle: .milliseconds(500))
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(request) { response, body in
                     try await body.write([1, 2, 3])
                     _ = try await response.body.collect(upTo: 100)

@@ -77,7 +77,7 @@ import Testing
     @Test func anUntrustedServerFailsBothSides() async throws {
         for writes in [true, false] {
             try await withSecureExchanges(trusted: false) { agent, server, request in
-                let error = await failure {
+                let error = await exchangeError {
                     try await agent.exchange(request) { response, body in
                         if writes { try await DuplexEndTests.writeOn(body) } else { _ = try await response.head }
                     }
@@ -95,7 +95,7 @@ import Testing
             }
             while server.connectionCount == 0 { await Task.yield() }
             task.cancel()
-            #expect(await failure { try await task.value }?.code == .cancelled)
+            #expect(await exchangeError { try await task.value }?.code == .cancelled)
             #expect(await eventually { agent.statistics.running == 0 })
         }
     }
@@ -110,7 +110,7 @@ import Testing
                     .expectBytes(100_000),
                     .send("HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno"), .close,
                 ])
-            let error = await failure {
+            let error = await exchangeError {
                 try await agent.exchange(request) { response, body in
                     async let sent: Void = DuplexEndTests.writeOn(body)
                     #expect(try await response.body.collect(upTo: 10) == Data("no".utf8))

@@ -81,10 +81,10 @@ import Testing
         configuration.engine = .automatic
         let agent = NetworkAgent(configuration: configuration)
         // What is needed once is there.
-        try await Self.roundTrip(10_000_000, by: agent)
+        try await agent.expectRoundTrip(10_000_000, Self.echo)
         ProcessHoldings.resetPeak()
         let before = ProcessHoldings.memory
-        try await Self.roundTrip(size, by: agent)
+        try await agent.expectRoundTrip(size, Self.echo)
         let grown = ProcessHoldings.peakMemory - before
         #if !FERRY_TSAN && !FERRY_ASAN
         #expect(grown < 8_000_000 || !ProcessHoldings.isAlone, "\(grown) bytes more")
@@ -101,45 +101,8 @@ import Testing
         configuration.tls.authorityFile = certificate.authorityFile
         configuration.engine = .automatic
         let agent = NetworkAgent(configuration: configuration)
-        try await Self.roundTrip(20_000_000, by: agent)
+        try await agent.expectRoundTrip(20_000_000, Self.echo)
         await agent.shutdown()
-    }
-
-    /// Writes a pattern, and compares what comes back with it.
-    private static func roundTrip(_ size: Int, by agent: NetworkAgent) async throws {
-        let period = 37
-        let pattern = LoopbackServer.pattern(0..<(100_000 + period))
-        let received = try await agent.exchange(Self.echo) { response, body in
-            async let sent: Void = {
-                var written = 0
-                while written < size {
-                    let count = min(100_000, size - written)
-                    let from = written % period
-                    try await body.write(pattern[from..<from + count])
-                    written += count
-                }
-                try body.finish()
-            }()
-            var received = 0
-            for try await piece in try await response.body {
-                var at = 0
-                while at < piece.count {
-                    let count = min(100_000, piece.count - at)
-                    let from = (received + at) % period
-                    let isSame = piece.withUnsafeBytes { bytes in
-                        pattern.withUnsafeBytes { pattern in
-                            bytes.baseAddress.map { memcmp($0 + at, pattern.baseAddress! + from, count) == 0 } ?? true
-                        }
-                    }
-                    #expect(isSame, "other bytes behind \(received + at)")
-                    at += count
-                }
-                received += piece.count
-            }
-            try await sent
-            return received
-        }
-        #expect(received == size)
     }
 
     @Test func theHeadMayComeBeforeTheBody() async throws {

@@ -41,10 +41,10 @@ import Testing
         let size = LongTests.count(1_000_000_000, share: 64_000_000)
         try await withLive(way) { agent, live in
             // What is needed once is there.
-            try await Self.roundTrip(10_000_000, live.request(), by: agent)
+            try await agent.expectRoundTrip(10_000_000, live.request())
             ProcessHoldings.resetPeak()
             let before = ProcessHoldings.memory
-            try await Self.roundTrip(size, live.request(), by: agent)
+            try await agent.expectRoundTrip(size, live.request())
             let grown = ProcessHoldings.peakMemory - before
             #if !FERRY_TSAN && !FERRY_ASAN
             #expect(grown < 8_000_000 || !ProcessHoldings.isAlone, "\(grown) bytes more")
@@ -56,45 +56,8 @@ import Testing
     /// The server sends PING and SETTINGS before every piece.
     @Test func framesOfTheConnectionDoNotDisturbTheBody() async throws {
         try await withLive { agent, live in
-            try await Self.roundTrip(5_000_000, live.request("ping"), by: agent)
+            try await agent.expectRoundTrip(5_000_000, live.request("ping"))
         }
-    }
-
-    /// Writes a pattern, and compares what comes back with it.
-    private static func roundTrip(_ size: Int, _ request: HTTPRequest<Response>, by agent: NetworkAgent) async throws {
-        let period = 37
-        let pattern = LoopbackServer.pattern(0..<(100_000 + period))
-        let received = try await agent.exchange(request) { response, body in
-            async let sent: Void = {
-                var written = 0
-                while written < size {
-                    let count = min(100_000, size - written)
-                    let from = written % period
-                    try await body.write(pattern[from..<from + count])
-                    written += count
-                }
-                try body.finish()
-            }()
-            var received = 0
-            for try await piece in try await response.body {
-                var at = 0
-                while at < piece.count {
-                    let count = min(100_000, piece.count - at)
-                    let from = (received + at) % period
-                    let isSame = piece.withUnsafeBytes { bytes in
-                        pattern.withUnsafeBytes { pattern in
-                            bytes.baseAddress.map { memcmp($0 + at, pattern.baseAddress! + from, count) == 0 } ?? true
-                        }
-                    }
-                    #expect(isSame, "other bytes behind \(received + at)")
-                    at += count
-                }
-                received += piece.count
-            }
-            try await sent
-            return received
-        }
-        #expect(received == size)
     }
 
     @Test(arguments: HTTP2Way.allCases) func trailersGoBothWays(way: HTTP2Way) async throws {

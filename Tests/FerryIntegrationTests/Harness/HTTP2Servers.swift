@@ -2,6 +2,8 @@ import Ferry
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// nghttp2's file server: HTTP/2 only, over TLS.
 final class NGHTTPServer: Sendable {
     private let process: ServerProcess
@@ -166,19 +168,6 @@ func withLive(
     }
     let violations = try live.server.violations(live.mark)
     #expect(violations.isEmpty, "\(violations)")
-}
-
-/// The error that an exchange ends with.
-func exchangeError(_ run: () async throws -> Void) async -> RequestError? {
-    do {
-        try await run()
-        Issue.record("it did not fail")
-    } catch let error as RequestError {
-        return error
-    } catch {
-        Issue.record("\(error)")
-    }
-    return nil
 }
 
 extension NetworkAgent {
