@@ -8,10 +8,11 @@ BENCH_CONCURRENCY ?= 64
 # Further arguments for the benchmarks: make bench BENCH='--case get12@64 --rounds 9'
 BENCH ?=
 CURVES ?=
-# Options of all debug builds. With others, SwiftPM builds everything again: .ci/run writes them down if it builds first.
-BUILD_FLAGS ?= $(shell cat .build/flags 2>/dev/null)
-export BUILD_FLAGS
-# Not empty: the tests have been built, and no source has changed since.
+# Options of the build for tests, which has a folder of its own. The library is optimized, with assertions and with access
+# to internal declarations: the tests then take less than half of the time. The test targets are not (Package.swift).
+# Without debug information and without checks of what the compiler itself has made, the build takes less CPU time.
+TEST_FLAGS := $(shell cat .ci/flags)
+# Not empty: the tests have been built, and no source has changed since. `make run` then runs the command of that build.
 BUILT ?=
 # Not empty: make test runs test-integration, test-libcurl and test-long, too, without a wait between them.
 ALL ?=
@@ -24,10 +25,12 @@ SANITIZED = SWIFT_BACKTRACE=enable=no
 # No parallel runs: many tests measure time, and a server without CPU time responds late.
 SUITES = .ci/suites $(SWIFT) test --disable-xctest --no-parallel
 # The test program as it was built. It needs no lock of SwiftPM, which another build may hold.
-TESTS = .ci/suites "$$($(SWIFT) build --show-bin-path)/ferryPackageTests.xctest" --testing-library swift-testing --no-parallel
+TESTS = .ci/suites "$$($(SWIFT) build $(TEST_FLAGS) --show-bin-path)/ferryPackageTests.xctest" \
+    --testing-library swift-testing --no-parallel
 # Programs in release need no Swift on the machine that they run on.
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
-BUILD_TESTS = $(if $(BUILT),@true,$(SWIFT) build --build-tests $(BUILD_FLAGS))
+BUILD_TESTS = $(if $(BUILT),@true,$(SWIFT) build --build-tests $(TEST_FLAGS))
+FERRY = $(if $(BUILT),.build/tests/release/ferry,.build/release/ferry)
 SOURCES = Package.swift Sources Tests Benchmarks Examples
 # The files with the notes of the fault tests, those against servers apart, and the suites that write them.
 NOTES = $(CURDIR)/.build/faults.jsonl
@@ -75,16 +78,16 @@ help: ## List the targets
 setup: ## Install missing packages (apt, as root or with sudo)
 	@.ci/setup $(SETUP)
 
-build: setup ## Build everything in debug
+build: setup ## Build the tests and everything that they use
 	$(BUILD_TESTS)
 
 release: setup ## Build the command in release
 	$(RELEASE) --product ferry
 
-run: release ## Build in release, show each feature, then measure for five seconds
-	.build/release/ferry tour
-	.build/release/ferry run --serve Examples/*.json
-	.build/release/ferry bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
+run: $(if $(BUILT),,release) ## Build in release, show each feature, then measure for five seconds
+	$(FERRY) tour
+	$(FERRY) run --serve Examples/*.json
+	$(FERRY) bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
 
 test: build ## Run all tests that need no other servers, and with ALL=yes also those of the next targets
 	@.ci/setup tests $(if $(ALL),integration)

@@ -10,7 +10,11 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// Every C target is, too; `_GNU_SOURCE` is for `accept4`, `epoll` and `memmem`.
+/// The targets that only tests use are never optimized: `make test` builds with the release configuration, and these
+/// would take longer to compile than the tests then save.
+let tests: [SwiftSetting] = strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+
+/// Every C target is strict, too; `_GNU_SOURCE` is for `accept4`, `epoll` and `memmem`.
 let strictC: [CSetting] = [
     .enableWarning("all"),
     .enableWarning("extra"),
@@ -178,19 +182,19 @@ let package = Package(
 
         // Tests, one target for each module. This one collects what the tests of faults note for the manual's table.
         .target(
-            name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: strict),
+            name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: tests),
         .testTarget(
             name: "CFerryTests",
             dependencies: [
                 "CAllocations", "CCoreParts", "CFerry", "COpenSSL", "CWatches", "FerryTesting", "FerryTransport",
             ],
-            swiftSettings: strict),
+            swiftSettings: tests),
         .testTarget(
-            name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: strict),
+            name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: tests),
         // Makes system calls fail in processes of the command.
         .target(
             name: "Injection", dependencies: ["FerryMeasurement"], path: "Tests/Injection", exclude: ["inject.c"],
-            swiftSettings: strict),
+            swiftSettings: tests),
         // Replaces the system's allocator in the tests' process, and counts.
         .target(name: "CAllocations", path: "Tests/CAllocations", cSettings: strictC),
         // Replaces the system's epoll_ctl() in the tests' process, and makes it fail.
@@ -200,15 +204,15 @@ let package = Package(
         // Replaces the system's resolver in the tests' process, and makes it hang or lie.
         .target(name: "CResolver", path: "Tests/CResolver", cSettings: strictC),
         .testTarget(
-            name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: strict),
+            name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: tests),
         .testTarget(
             name: "FerryOTLPTests",
             dependencies: ["Ferry", "FerryJSON", "FerryOTLP", "FerryTesting", "FerryTransport"],
-            swiftSettings: strict),
-        .testTarget(name: "FerryXMLTests", dependencies: ["Ferry", "FerryXML", "FerryTesting"], swiftSettings: strict),
+            swiftSettings: tests),
+        .testTarget(name: "FerryXMLTests", dependencies: ["Ferry", "FerryXML", "FerryTesting"], swiftSettings: tests),
         .testTarget(
             name: "FerryRedisTests", dependencies: ["Ferry", "FerryCache", "FerryRedis", "FerryTesting"],
-            swiftSettings: strict),
+            swiftSettings: tests),
         // A process that tests of the store in Redis start.
         .executableTarget(
             name: "FerryRedisProbe", dependencies: ["Ferry", "FerryRedis"], path: "Tests/FerryRedisProbe",
@@ -216,7 +220,7 @@ let package = Package(
         .testTarget(
             name: "FerryCacheTests",
             dependencies: ["FaultTable", "FerryCache", "FerryMeasurement", "FerryCacheProbe", "Csqlite3"],
-            swiftSettings: strict),
+            swiftSettings: tests),
         // A process that tests of the cache start and kill.
         .executableTarget(
             name: "FerryCacheProbe", dependencies: ["FerryCache"], path: "Tests/FerryCacheProbe", swiftSettings: strict),
@@ -225,42 +229,42 @@ let package = Package(
         .target(
             name: "FerryTestSupport",
             dependencies: ["FaultTable", "Ferry", "FerryCache", "FerryTesting", "FerryTransport"],
-            path: "Tests/FerryTestSupport", swiftSettings: strict),
+            path: "Tests/FerryTestSupport", swiftSettings: tests),
         .testTarget(
             name: "FerryTests",
             dependencies: [
                 "FaultTable", "Ferry", "FerryJSON", "FerryOTLP", "FerryRedis", "FerryTestSupport", "FerryTesting",
                 "FerryTransport", "FerryXML",
             ],
-            exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: strict),
+            exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: tests),
         .testTarget(
             name: "FerryBodyTests",
             dependencies: [
                 "CCoreParts", "CWrites", "Cxattr", "FaultTable", "Ferry", "FerryJSON", "FerryMeasurement",
                 "FerryTestSupport", "FerryTesting", "FerryTransport",
             ],
-            swiftSettings: strict),
+            swiftSettings: tests),
         .testTarget(
             name: "FerryCachePolicyTests",
             dependencies: [
                 "CAllocations", "FaultTable", "Ferry", "FerryCache", "FerryJSON", "FerryTestSupport", "FerryTesting",
                 "FerryTransport",
             ],
-            swiftSettings: strict),
+            swiftSettings: tests),
         .testTarget(
             name: "FerryFaultTests",
             dependencies: [
                 "CAllocations", "CCoreParts", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryTestSupport",
                 "FerryTesting", "FerryTransport",
             ],
-            swiftSettings: strict),
+            swiftSettings: tests),
         .testTarget(
             name: "FerryNetworkTests",
             dependencies: [
                 "CAllocations", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryJSON", "FerryMeasurement",
                 "FerryTestSupport", "FerryTesting", "FerryTransport",
             ],
-            swiftSettings: strict),
+            swiftSettings: tests),
         // Properties of all readers of untrusted input: checked over seeds here, and by `make fuzz`.
         .target(
             name: "CCoreParts",
@@ -269,15 +273,15 @@ let package = Package(
             linkerSettings: [.linkedLibrary("brotlienc")]),
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz",
-            exclude: ["Dictionaries", "Fuzzer.swift", "Seeds", "run"], swiftSettings: strict),
-        .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: strict),
-        .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: strict),
+            exclude: ["Dictionaries", "Fuzzer.swift", "Seeds", "run"], swiftSettings: tests),
+        .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: tests),
+        .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: tests),
         .testTarget(
             name: "FerryCommandTests",
             dependencies: [
                 "FaultTable", "FerryCommand", "Ferry", "FerryJSON", "FerryMeasurement", "FerryTesting", "Injection",
             ],
-            swiftSettings: strict),
+            swiftSettings: tests),
         .testTarget(
             name: "FerryIntegrationTests",
             dependencies: [
@@ -285,7 +289,7 @@ let package = Package(
                 "FerryMeasurement", "FerryTestSupport", "Injection", "COpenSSL",
             ],
             exclude: ["Servers"],
-            swiftSettings: strict),
+            swiftSettings: tests),
 
         // Measurement.
         .target(
@@ -300,7 +304,7 @@ let package = Package(
                 "CBareClient", "CCoreDriver",
             ],
             path: "Benchmarks/FerryBenchmarks", swiftSettings: strict),
-        .testTarget(name: "FerryBenchmarksTests", dependencies: ["FerryBenchmarks"], swiftSettings: strict),
+        .testTarget(name: "FerryBenchmarksTests", dependencies: ["FerryBenchmarks"], swiftSettings: tests),
     ],
     cLanguageStandard: .gnu11,
     cxxLanguageStandard: .cxx17
