@@ -10,8 +10,9 @@ BENCH ?=
 CURVES ?=
 # Options of the build for tests, which has a folder of its own. The library is optimized, with assertions and with access
 # to internal declarations: the tests then take less than half of the time. The test targets are not (Package.swift).
-# Without debug information and without checks of what the compiler itself has made, the build takes less CPU time.
-TEST_FLAGS := $(shell cat .ci/flags)
+# Without debug information of Swift and without checks of what the compiler itself has made, the build takes less CPU time.
+# The scripts in .ci read the same file.
+override TEST_FLAGS := $(shell cat .ci/flags)
 # Not empty: the tests have been built, and no source has changed since. `make run` then runs the command of that build.
 BUILT ?=
 # Not empty: make test runs test-integration, test-libcurl and test-long, too, without a wait between them.
@@ -30,7 +31,7 @@ TESTS = .ci/suites "$$($(SWIFT) build $(TEST_FLAGS) --show-bin-path)/ferryPackag
 # Programs in release need no Swift on the machine that they run on.
 RELEASE = $(SWIFT) build -c release --static-swift-stdlib
 BUILD_TESTS = $(if $(BUILT),@true,$(SWIFT) build --build-tests $(TEST_FLAGS))
-FERRY = $(if $(BUILT),.build/tests/release/ferry,.build/release/ferry)
+FERRY = $(if $(BUILT),"$$($(SWIFT) build $(TEST_FLAGS) --show-bin-path)/ferry",.build/release/ferry)
 SOURCES = Package.swift Sources Tests Benchmarks Examples
 # The files with the notes of the fault tests, those against servers apart, and the suites that write them.
 NOTES = $(CURDIR)/.build/faults.jsonl
@@ -84,7 +85,7 @@ build: setup ## Build the tests and everything that they use
 release: setup ## Build the command in release
 	$(RELEASE) --product ferry
 
-run: $(if $(BUILT),,release) ## Build in release, show each feature, then measure for five seconds
+run: $(if $(BUILT),,release) ## Build in release (BUILT=yes: use the build of the tests), show each feature, then measure for five seconds
 	$(FERRY) tour
 	$(FERRY) run --serve Examples/*.json
 	$(FERRY) bench -z $(BENCH_SECONDS) -c $(BENCH_CONCURRENCY)
@@ -170,4 +171,4 @@ format: ## Format all Swift files
 	$(SWIFT) format --in-place --parallel --recursive $(SOURCES)
 
 clean: ## Remove everything built
-	rm -rf .build .build-tsan .build-asan .build-fuzz .build-traits
+	rm -rf .build .build-tests .build-tsan .build-asan .build-fuzz .build-traits

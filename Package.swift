@@ -10,8 +10,8 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// The targets that only tests use are never optimized: `make test` builds with the release configuration, and these
-/// would take longer to compile than the tests then save.
+/// The test modules and the Swift modules that they share are never optimized: `make test` builds with the release
+/// configuration, and these would take longer to compile than the tests then save.
 let tests: [SwiftSetting] = strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 
 /// Every C target is strict, too; `_GNU_SOURCE` is for `accept4`, `epoll` and `memmem`.
@@ -115,22 +115,31 @@ let package = Package(
             name: "CFerryJSON", path: "CShims/CFerryJSON", cxxSettings: strictCXX,
             linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("re2")]),
 
-        // Swift, lowest layer first.
-        .target(name: "FerryJSON", dependencies: ["CFerryJSON"], swiftSettings: strict),
-        .target(name: "FerryCache", dependencies: ["Csqlite3", "COpenSSL"], swiftSettings: strict),
-        .target(name: "FerryTransport", dependencies: ["CFerry"], swiftSettings: strict),
+        // Swift, lowest layer first. This one replaces a type in builds for the thread sanitizer.
+        .target(name: "FerrySynchronization", swiftSettings: strict),
+        .target(name: "FerryJSON", dependencies: ["CFerryJSON", "FerrySynchronization"], swiftSettings: strict),
+        .target(
+            name: "FerryCache", dependencies: ["Csqlite3", "COpenSSL", "FerrySynchronization"], swiftSettings: strict),
+        .target(name: "FerryTransport", dependencies: ["CFerry", "FerrySynchronization"], swiftSettings: strict),
         .target(
             name: "Ferry",
-            dependencies: ["FerryTransport", "FerryJSON", "FerryCache", "Cnetlink", "Cuio", "Cxattr", "COpenSSL"],
+            dependencies: [
+                "FerrySynchronization", "FerryTransport", "FerryJSON", "FerryCache", "Cnetlink", "Cuio", "Cxattr",
+                "COpenSSL",
+            ],
             swiftSettings: strict),
         .target(
-            name: "FerryOTLP", dependencies: ["Ferry", "FerryJSON", "FerryTransport"], swiftSettings: strict),
+            name: "FerryOTLP", dependencies: ["Ferry", "FerryJSON", "FerrySynchronization", "FerryTransport"],
+            swiftSettings: strict),
         // A module of its own, so that Ferry does not depend on FoundationXML and its libxml2.
         .target(name: "FerryXML", dependencies: ["Ferry"], swiftSettings: strict),
         // A module of its own, so that Ferry does not depend on hiredis.
         .target(
-            name: "FerryRedis", dependencies: ["Chiredis", "COpenSSL", "Czstd", "FerryCache"], swiftSettings: strict),
-        .target(name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerryTransport"], swiftSettings: strict),
+            name: "FerryRedis", dependencies: ["Chiredis", "COpenSSL", "Czstd", "FerryCache", "FerrySynchronization"],
+            swiftSettings: strict),
+        .target(
+            name: "FerryTesting", dependencies: ["CLoopback", "Ferry", "FerrySynchronization", "FerryTransport"],
+            swiftSettings: strict),
 
         // Adapters of Ferry to packages of the Swift ecosystem: each is empty while its trait is off.
         .target(
@@ -176,21 +185,25 @@ let package = Package(
         .executableTarget(
             name: "FerryCommand",
             dependencies: [
-                "Ferry", "FerryJSON", "FerryRedis", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt",
+                "Ferry", "FerryJSON", "FerryRedis", "FerrySynchronization", "FerryTransport", "FerryTesting",
+                "FerryMeasurement", "Cgetopt",
             ],
             exclude: ["Schemas"], swiftSettings: strict),
 
         // Tests, one target for each module. This one collects what the tests of faults note for the manual's table.
         .target(
-            name: "FaultTable", dependencies: ["FerryTransport"], path: "Tests/FaultTable", swiftSettings: tests),
+            name: "FaultTable", dependencies: ["FerrySynchronization", "FerryTransport"], path: "Tests/FaultTable",
+            swiftSettings: tests),
         .testTarget(
             name: "CFerryTests",
             dependencies: [
-                "CAllocations", "CCoreParts", "CFerry", "COpenSSL", "CWatches", "FerryTesting", "FerryTransport",
+                "CAllocations", "CCoreParts", "CFerry", "COpenSSL", "CWatches", "FerrySynchronization", "FerryTesting",
+                "FerryTransport",
             ],
             swiftSettings: tests),
         .testTarget(
-            name: "FerryTransportTests", dependencies: ["FerryTransport", "FerryTesting"], swiftSettings: tests),
+            name: "FerryTransportTests", dependencies: ["FerrySynchronization", "FerryTransport", "FerryTesting"],
+            swiftSettings: tests),
         // Makes system calls fail in processes of the command.
         .target(
             name: "Injection", dependencies: ["FerryMeasurement"], path: "Tests/Injection", exclude: ["inject.c"],
@@ -207,11 +220,14 @@ let package = Package(
             name: "FerryJSONTests", dependencies: ["CAllocations", "CFerryJSON", "FerryJSON"], swiftSettings: tests),
         .testTarget(
             name: "FerryOTLPTests",
-            dependencies: ["Ferry", "FerryJSON", "FerryOTLP", "FerryTesting", "FerryTransport"],
+            dependencies: [
+                "Ferry", "FerryJSON", "FerryOTLP", "FerrySynchronization", "FerryTesting", "FerryTransport",
+            ],
             swiftSettings: tests),
         .testTarget(name: "FerryXMLTests", dependencies: ["Ferry", "FerryXML", "FerryTesting"], swiftSettings: tests),
         .testTarget(
-            name: "FerryRedisTests", dependencies: ["Ferry", "FerryCache", "FerryRedis", "FerryTesting"],
+            name: "FerryRedisTests",
+            dependencies: ["Ferry", "FerryCache", "FerryRedis", "FerrySynchronization", "FerryTesting"],
             swiftSettings: tests),
         // A process that tests of the store in Redis start.
         .executableTarget(
@@ -219,7 +235,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "FerryCacheTests",
-            dependencies: ["FaultTable", "FerryCache", "FerryMeasurement", "FerryCacheProbe", "Csqlite3"],
+            dependencies: [
+                "FaultTable", "FerryCache", "FerryMeasurement", "FerryCacheProbe", "Csqlite3", "FerrySynchronization",
+            ],
             swiftSettings: tests),
         // A process that tests of the cache start and kill.
         .executableTarget(
@@ -228,41 +246,43 @@ let package = Package(
         // they share is a module of its own.
         .target(
             name: "FerryTestSupport",
-            dependencies: ["FaultTable", "Ferry", "FerryCache", "FerryTesting", "FerryTransport"],
+            dependencies: [
+                "FaultTable", "Ferry", "FerryCache", "FerrySynchronization", "FerryTesting", "FerryTransport",
+            ],
             path: "Tests/FerryTestSupport", swiftSettings: tests),
         .testTarget(
             name: "FerryTests",
             dependencies: [
-                "FaultTable", "Ferry", "FerryJSON", "FerryOTLP", "FerryRedis", "FerryTestSupport", "FerryTesting",
-                "FerryTransport", "FerryXML",
+                "FaultTable", "Ferry", "FerryJSON", "FerryOTLP", "FerryRedis", "FerrySynchronization",
+                "FerryTestSupport", "FerryTesting", "FerryTransport", "FerryXML",
             ],
             exclude: ["Examples/TestingYourCodeExamples.har"], swiftSettings: tests),
         .testTarget(
             name: "FerryBodyTests",
             dependencies: [
                 "CCoreParts", "CWrites", "Cxattr", "FaultTable", "Ferry", "FerryJSON", "FerryMeasurement",
-                "FerryTestSupport", "FerryTesting", "FerryTransport",
+                "FerrySynchronization", "FerryTestSupport", "FerryTesting", "FerryTransport",
             ],
             swiftSettings: tests),
         .testTarget(
             name: "FerryCachePolicyTests",
             dependencies: [
-                "CAllocations", "FaultTable", "Ferry", "FerryCache", "FerryJSON", "FerryTestSupport", "FerryTesting",
-                "FerryTransport",
+                "CAllocations", "FaultTable", "Ferry", "FerryCache", "FerryJSON", "FerrySynchronization",
+                "FerryTestSupport", "FerryTesting", "FerryTransport",
             ],
             swiftSettings: tests),
         .testTarget(
             name: "FerryFaultTests",
             dependencies: [
-                "CAllocations", "CCoreParts", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryTestSupport",
-                "FerryTesting", "FerryTransport",
+                "CAllocations", "CCoreParts", "CResolver", "CWrites", "FaultTable", "Ferry", "FerrySynchronization",
+                "FerryTestSupport", "FerryTesting", "FerryTransport",
             ],
             swiftSettings: tests),
         .testTarget(
             name: "FerryNetworkTests",
             dependencies: [
                 "CAllocations", "CResolver", "CWrites", "FaultTable", "Ferry", "FerryJSON", "FerryMeasurement",
-                "FerryTestSupport", "FerryTesting", "FerryTransport",
+                "FerrySynchronization", "FerryTestSupport", "FerryTesting", "FerryTransport",
             ],
             swiftSettings: tests),
         // Properties of all readers of untrusted input: checked over seeds here, and by `make fuzz`.
@@ -274,19 +294,21 @@ let package = Package(
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz",
             exclude: ["Dictionaries", "Fuzzer.swift", "Seeds", "run"], swiftSettings: tests),
-        .testTarget(name: "FerryTestingTests", dependencies: ["FerryTesting"], swiftSettings: tests),
+        .testTarget(
+            name: "FerryTestingTests", dependencies: ["FerrySynchronization", "FerryTesting"], swiftSettings: tests),
         .testTarget(name: "FerryMeasurementTests", dependencies: ["FerryMeasurement"], swiftSettings: tests),
         .testTarget(
             name: "FerryCommandTests",
             dependencies: [
-                "FaultTable", "FerryCommand", "Ferry", "FerryJSON", "FerryMeasurement", "FerryTesting", "Injection",
+                "FaultTable", "FerryCommand", "Ferry", "FerryJSON", "FerryMeasurement", "FerrySynchronization",
+                "FerryTesting", "Injection",
             ],
             swiftSettings: tests),
         .testTarget(
             name: "FerryIntegrationTests",
             dependencies: [
-                "FaultTable", "Ferry", "FerryOTLP", "FerryRedis", "FerryRedisProbe", "FerryTransport", "FerryTesting",
-                "FerryMeasurement", "FerryTestSupport", "Injection", "COpenSSL",
+                "FaultTable", "Ferry", "FerryOTLP", "FerryRedis", "FerryRedisProbe", "FerrySynchronization",
+                "FerryTransport", "FerryTesting", "FerryMeasurement", "FerryTestSupport", "Injection", "COpenSSL",
             ],
             exclude: ["Servers"],
             swiftSettings: tests),
@@ -319,7 +341,8 @@ if Context.environment["FERRY_FUZZ"] != nil {
         .target(
             name: "FerryCommand",
             dependencies: [
-                "Ferry", "FerryJSON", "FerryRedis", "FerryTransport", "FerryTesting", "FerryMeasurement", "Cgetopt",
+                "Ferry", "FerryJSON", "FerryRedis", "FerrySynchronization", "FerryTransport", "FerryTesting",
+                "FerryMeasurement", "Cgetopt",
             ],
             exclude: ["EntryPoint.swift", "Schemas"], swiftSettings: strict),
         .executableTarget(
@@ -330,10 +353,10 @@ if Context.environment["FERRY_FUZZ"] != nil {
 }
 
 // `swift package dump-symbol-graph` examines all traits and would fetch their dependencies: the manual is built without
-// them.
+// them. It does not need the programs and tests.
 if Context.environment["FERRY_DOCS"] != nil {
     let adapters = Set(package.traits.map { "Ferry" + $0.name })
-    package.targets.removeAll { adapters.contains($0.name) }
-    package.products.removeAll { adapters.contains($0.name) }
+    package.targets.removeAll { adapters.contains($0.name) || $0.type == .test || $0.type == .executable }
+    package.products.removeAll { adapters.contains($0.name) || $0.name == "ferry" }
     (package.dependencies, package.traits) = ([], [])
 }

@@ -38,7 +38,7 @@ struct ResultFile: Encodable {
     /// Writes it with its date as the name, and returns the path.
     func write(to folder: String) throws -> String {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
         let name = date.replacingOccurrences(of: ":", with: "-")

@@ -1,5 +1,5 @@
+import FerrySynchronization
 internal import Glibc
-import Synchronization
 
 /// The files of a store: creates them, opens connections, and moves unusable databases aside.
 ///

@@ -1,6 +1,6 @@
 import Dispatch
+import FerrySynchronization
 internal import Glibc
-import Synchronization
 
 /// A connection that reads. The pool ensures that one thread at a time uses it, which makes it Sendable.
 final class CacheReader: @unchecked Sendable {

@@ -1,6 +1,6 @@
 internal import Csqlite3
+import FerrySynchronization
 internal import Glibc
-import Synchronization
 
 /// The options of a store on disk.
 package struct CacheStoreOptions: Sendable {

@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import FerrySynchronization
 
 /// The cache writing queue: accepts jobs up to a number of bytes, and writes those that wait in one transaction.
 final class CacheWritingQueue: Sendable {

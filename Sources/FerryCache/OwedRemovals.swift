@@ -1,4 +1,4 @@
-import Synchronization
+import FerrySynchronization
 
 /// The removals that could not be written, and the entries whose replacements could not. The entries under these keys
 /// must not be used. They are removed as soon as the database can be written again.

@@ -1,6 +1,6 @@
 internal import Dispatch
+internal import FerrySynchronization
 internal import Glibc
-internal import Synchronization
 
 /// Standard output for results, standard error for messages and progress.
 enum Console {

@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Ferry
+internal import FerrySynchronization
 internal import Glibc
-internal import Synchronization
 
 /// The command line: subcommands, help, and error messages.
 enum Main {

@@ -1,6 +1,6 @@
 @preconcurrency internal import Cgetopt
+internal import FerrySynchronization
 internal import Glibc
-internal import Synchronization
 
 /// The options and operands of one command line, in the order given.
 struct ParsedArguments: Sendable {

@@ -12,7 +12,7 @@ enum EngineOption {
     static var option: CommandOption {
         CommandOption(
             name, value: "NAME", words: words,
-            "automatic: Ferry's HTTP/1.1 engine where possible; or libcurl (\(TransferEngine.standard.word))")
+            "automatic: Ferry's own engine where possible; or libcurl (\(TransferEngine.standard.word))")
     }
 
     /// `nil` if it is not set.

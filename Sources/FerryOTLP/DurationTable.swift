@@ -1,6 +1,6 @@
 import Ferry
+import FerrySynchronization
 import Glibc
-import Synchronization
 
 /// The histogram `http.client.request.duration`, with the attributes of the semantic conventions for HTTP clients.
 ///

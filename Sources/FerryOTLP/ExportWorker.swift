@@ -1,7 +1,7 @@
 import Dispatch
 import Ferry
 import FerryJSON
-import Synchronization
+import FerrySynchronization
 
 /// The export queue, and the task that exports: one request at a time, in order.
 final class ExportWorker: Sendable {

@@ -1,7 +1,7 @@
 internal import Dispatch
 public import Ferry
+internal import FerrySynchronization
 internal import FerryTransport
-internal import Synchronization
 
 /// An observer that exports the runs of agents to an OpenTelemetry collector: a span for each run, a span for each of
 /// its attempts below that, and the histogram `http.client.request.duration`, with OTLP over HTTP in JSON.

@@ -1,5 +1,5 @@
 internal import FerryCache
-internal import Synchronization
+internal import FerrySynchronization
 
 /// The removals that Redis has not confirmed, or that other processes have not been told of. The entries under these
 /// keys must not be used. They are removed as soon as Redis is available again.

@@ -1,5 +1,5 @@
 public import FerryCache
-import Synchronization
+import FerrySynchronization
 
 /// Stores the entries of a cache in a Redis server, so that several processes and machines share them.
 ///

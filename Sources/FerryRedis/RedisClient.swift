@@ -1,6 +1,6 @@
 internal import FerryCache
+import FerrySynchronization
 internal import Glibc
-import Synchronization
 
 /// A client that sends one command at a time to Redis and blocks until the reply has arrived.
 ///

@@ -1,8 +1,8 @@
 internal import Chiredis
 internal import Dispatch
 internal import FerryCache
+import FerrySynchronization
 internal import Glibc
-import Synchronization
 
 /// Takes commands from any thread and runs them on its own thread, without blocking a caller.
 final class RedisLoop: Sendable {

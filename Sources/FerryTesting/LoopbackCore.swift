@@ -1,5 +1,5 @@
 internal import CLoopback
-internal import Synchronization
+internal import FerrySynchronization
 
 /// Owns the C server: created once, freed once.
 ///

@@ -1,6 +1,6 @@
 public import Ferry
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 extension StubTransport {
     /// Creates a stub that answers from a recording. Each request gets the response of the first unused exchange with

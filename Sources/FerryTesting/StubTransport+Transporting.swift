@@ -1,6 +1,6 @@
 import Ferry
+import FerrySynchronization
 package import FerryTransport
-import Synchronization
 
 extension StubTransport: Transporting {
     package func attach(_ receiver: any TransferReceiver) { state.withLock { $0.receiver = receiver } }

@@ -1,7 +1,7 @@
 import Dispatch
 public import Ferry
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// A stand-in for the network in tests: a script answers each request, and everything that reached the stub is
 /// recorded.

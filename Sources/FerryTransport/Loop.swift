@@ -1,6 +1,6 @@
 internal import CFerry
+import FerrySynchronization
 internal import Glibc
-import Synchronization
 
 /// Owns one `ferry_loop`: starts it, ends it, and passes calls to it.
 ///

@@ -1,6 +1,6 @@
 internal import CFerry
 import Dispatch
-import Synchronization
+import FerrySynchronization
 
 /// Runs the jobs of tasks on an event loop's thread, at the end of its turn, so that an awaiting task never changes
 /// threads.

@@ -1,3 +1,4 @@
+internal import CFerry
 package import FoundationEssentials
 
 /// The id of one transfer of a transport: unique among those that have not ended, and never 0. Its top byte is the
@@ -101,57 +102,6 @@ package struct TransferRequest: Sendable {
     }
 }
 
-/// Credentials for the server's challenges (401): the best of the schemes that the server offers is used.
-package struct TransferCredentials: Sendable, Hashable {
-    package struct Schemes: OptionSet, Sendable, Hashable {
-        package let rawValue: UInt8
-        package init(rawValue: UInt8) { self.rawValue = rawValue }
-
-        package static let basic = Schemes(rawValue: 1 << 0)
-        package static let digest = Schemes(rawValue: 1 << 1)
-        package static let ntlm = Schemes(rawValue: 1 << 2)
-        package static let negotiate = Schemes(rawValue: 1 << 3)
-    }
-
-    package var user: String
-    package var password: String
-    package var schemes: Schemes
-
-    package init(user: String, password: String, schemes: Schemes) {
-        self.user = user
-        self.password = password
-        self.schemes = schemes
-    }
-}
-
-/// A proxy for one transfer.
-package struct TransferProxy: Sendable, Hashable {
-    package enum Kind: UInt8, Sendable {
-        /// An HTTP proxy: requests are sent in plain text, and CONNECT for https.
-        case http = 1
-        /// SOCKS 5 (RFC 1928) with local name resolution.
-        case socks5
-        /// SOCKS 5 with name resolution by the proxy.
-        case socks5h
-    }
-
-    package var kind: Kind
-    /// The address, `name:port` or `[v6]:port`.
-    package var address: String
-    /// The user. Without schemes, user and password are sent at once, without a challenge; the user has no colon then.
-    package var user: String?
-    package var password: String?
-    /// Schemes for the challenges of an HTTP proxy (407): the best that it offers is used.
-    package var schemes: TransferCredentials.Schemes = []
-
-    package init(kind: Kind, address: String, user: String? = nil, password: String? = nil) {
-        self.kind = kind
-        self.address = address
-        self.user = user
-        self.password = password
-    }
-}
-
 extension TransferRequest {
     /// The rarely used options together, behind one reference; immutable, so they are replaced as a whole.
     final class Extras: Sendable {
@@ -184,16 +134,6 @@ extension TransferRequest {
         get { extras?.encodings ?? .standard }
         set { extras = Extras(proxy: proxy, credentials: credentials, encodings: newValue) }
     }
-}
-
-/// The encodings of the body that a request accepts.
-package enum TransferEncodings: Sendable, Hashable {
-    /// The encodings that the transport supports.
-    case standard
-    /// No `Accept-Encoding` is sent.
-    case none
-    /// This value of `Accept-Encoding`.
-    case these(String)
 }
 
 /// Header fields in the core's form: one block of bytes, without an object for each field.
@@ -253,72 +193,141 @@ extension TransferRequest {
     }
 }
 
-/// A `traceparent` field of version 00 (W3C Trace Context, 3.2). Each attempt of a run has another, so it is written
-/// where it is needed.
-package struct TraceField: Sendable, Equatable {
-    /// The halves of the trace's id.
-    package var high, low: UInt64
-    package var span: UInt64
-    package var isSampled: Bool
-
-    package init(high: UInt64, low: UInt64, span: UInt64, isSampled: Bool) {
-        (self.high, self.low, self.span, self.isSampled) = (high, low, span, isSampled)
-    }
-
-    /// The length of the value.
-    package static let count = 55
-
-    private static let name: StaticString = "traceparent"
-
-    var text: String {
-        String(unsafeUninitializedCapacity: Self.count) { text in
-            write(to: UnsafeMutableRawBufferPointer(text))
-            return Self.count
+extension TransferRequest {
+    /// Calls `body` with the request in the core's form. Everything it points to is valid until `body` returns; the
+    /// core copies it before that.
+    func withCore<R>(id: TransferID, _ body: (UnsafePointer<ferry_request>) -> R) -> R {
+        var core = ferry_request()
+        core.id = id
+        core.priority = ring.rawValue
+        core.connect_ms = timeouts.connect
+        core.idle_ms = timeouts.idle
+        core.total_ms = timeouts.total
+        core.deadline_ms = timeouts.deadline
+        core.low_speed_bytes = timeouts.lowSpeedBytes
+        core.low_speed_ms = timeouts.lowSpeedTime
+        core.max_head = maxHeadBytes
+        core.max_body = maxBodyBytes
+        core.max_rate = maxRate
+        core.flags = flags
+        core.connections = connections ?? 0
+        switch responseBody {
+        case .collect: core.response_kind = UInt8(FERRY_COLLECT)
+        case .stream, .held: core.response_kind = UInt8(FERRY_STREAM)
+        }
+        var url = url
+        var method = method
+        return url.withUTF8 { url in
+            method.withUTF8 { method in
+                headers.withBytes(adding: trace) { headers in
+                    self.body.withBytes { kind, bytes, length in
+                        core.body_kind = kind
+                        core.body = bytes
+                        core.body_length = length
+                        core.headers = headers.baseAddress
+                        core.headers_length = headers.count
+                        return url.withMemoryRebound(to: CChar.self) { url in
+                            method.withMemoryRebound(to: CChar.self) { method in
+                                core.url = url.baseAddress
+                                core.url_length = url.count
+                                core.method = method.baseAddress
+                                core.method_length = method.count
+                                guard let extras else { return body(&core) }
+                                return extras.withCore {
+                                    core.extras = $0
+                                    return body(&core)
+                                }
+                            }
+                        }
+                    }
+                }
+            }
         }
     }
 
-    /// The length of the field in a ``HeaderBlock``.
-    fileprivate var blockCount: Int { 8 + Self.name.utf8CodeUnitCount + Self.count }
-
-    fileprivate func writeBlock(to block: UnsafeMutableRawBufferPointer) {
-        let length = Self.name.utf8CodeUnitCount
-        // The fields before it have any length.
-        block.storeBytes(of: UInt32(clamping: length), as: UInt32.self)
-        block.storeBytes(of: UInt32(clamping: Self.count), toByteOffset: 4, as: UInt32.self)
-        UnsafeMutableRawBufferPointer(rebasing: block[8...]).copyMemory(
-            from: UnsafeRawBufferPointer(start: Self.name.utf8Start, count: length))
-        write(to: UnsafeMutableRawBufferPointer(rebasing: block[(8 + length)...]))
+    private var flags: UInt32 {
+        var flags = UInt32(FERRY_DECODE)
+        if isIdempotent { flags |= UInt32(FERRY_IDEMPOTENT) }
+        if reportsStart { flags |= UInt32(FERRY_NOTIFY_START) }
+        if case .held = responseBody { flags |= UInt32(FERRY_HOLD_BODY) }
+        if publicOnly { flags |= UInt32(FERRY_PUBLIC_ONLY) }
+        if connections != nil { flags |= UInt32(FERRY_CONNECT) }
+        if isDuplex { flags |= UInt32(FERRY_DUPLEX) }
+        if sendsTrailers { flags |= UInt32(FERRY_TRAILERS) }
+        if reportsInformational { flags |= UInt32(FERRY_NOTIFY_INFORMATIONAL) }
+        if passesLimits { flags |= UInt32(FERRY_UNLIMITED) }
+        return flags
     }
+}
 
-    /// Writes the value.
-    package func write(to text: UnsafeMutableRawBufferPointer) {
-        text[0] = 0x30
-        text[1] = 0x30
-        text[2] = 0x2D
-        Self.write(high, to: text, at: 3)
-        Self.write(low, to: text, at: 19)
-        text[35] = 0x2D
-        Self.write(span, to: text, at: 36)
-        text[52] = 0x2D
-        text[53] = 0x30
-        text[54] = isSampled ? 0x31 : 0x30
+extension TransferRequest.Extras {
+    fileprivate func withCore<R>(_ body: (UnsafePointer<ferry_extras>) -> R) -> R {
+        var core = ferry_extras()
+        let text: String?
+        switch encodings {
+        case .standard: (core.encodings_kind, text) = (UInt8(FERRY_ENCODINGS_OPTION), nil)
+        case .none: (core.encodings_kind, text) = (UInt8(FERRY_ENCODINGS_NONE), nil)
+        case .these(let these): (core.encodings_kind, text) = (UInt8(FERRY_ENCODINGS_THESE), these)
+        }
+        return proxy.withCore { proxy in
+            credentials.withCore { credentials in
+                text.withOptionalCString { text in
+                    core.proxy = proxy
+                    core.credentials = credentials
+                    core.encodings = text
+                    return body(&core)
+                }
+            }
+        }
     }
+}
 
-    /// Writes the 16 hexadecimal digits of a number.
-    package static func write(_ number: UInt64, to text: UnsafeMutableRawBufferPointer, at start: Int) {
-        text.storeBytes(of: digits(of: UInt32(number >> 32)), toByteOffset: start, as: UInt64.self)
-        text.storeBytes(of: digits(of: UInt32(truncatingIfNeeded: number)), toByteOffset: start + 8, as: UInt64.self)
+extension TransferProxy? {
+    fileprivate func withCore<R>(_ body: (UnsafePointer<ferry_proxy>?) -> R) -> R {
+        guard let self else { return body(nil) }
+        return self.address.withCString { address in
+            self.user.withOptionalCString { user in
+                self.password.withOptionalCString { password in
+                    var core = ferry_proxy(
+                        address: address, user: user, password: password, kind: self.kind.rawValue,
+                        schemes: self.schemes.rawValue)
+                    return body(&core)
+                }
+            }
+        }
     }
+}
 
-    /// Eight digits in memory order, all at once, because every traced request needs 32 of them.
-    private static func digits(of number: UInt32) -> UInt64 {
-        // One byte for each four bits.
-        var values = UInt64(number)
-        values = (values << 16 | values) & 0x0000_FFFF_0000_FFFF
-        values = (values << 8 | values) & 0x00FF_00FF_00FF_00FF
-        values = (values << 4 | values) & 0x0F0F_0F0F_0F0F_0F0F
-        // 1 where the digit is a letter.
-        let letters = (values + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
-        return (values + 0x3030_3030_3030_3030 + letters * 0x27).bigEndian
+extension TransferCredentials? {
+    fileprivate func withCore<R>(_ body: (UnsafePointer<ferry_credentials>?) -> R) -> R {
+        guard let self else { return body(nil) }
+        return self.user.withCString { user in
+            self.password.withCString { password in
+                var core = ferry_credentials(
+                    user: user, password: password, schemes: self.schemes.rawValue)
+                return body(&core)
+            }
+        }
+    }
+}
+
+extension TransferRequest.Body {
+    fileprivate func withBytes<R>(_ body: (UInt8, UnsafeRawPointer?, UInt64) -> R) -> R {
+        switch self {
+        case .none: body(UInt8(FERRY_BODY_NONE), nil, 0)
+        case .bytes(let bytes):
+            bytes.withUnsafeBytes { body(UInt8(FERRY_BODY_BYTES), $0.baseAddress, UInt64($0.count)) }
+        case .data(let data):
+            data.withUnsafeBytes { body(UInt8(FERRY_BODY_BYTES), $0.baseAddress, UInt64($0.count)) }
+        case .pull(let length): body(UInt8(FERRY_BODY_PULL), nil, length ?? UInt64.max)
+        }
+    }
+}
+
+extension String? {
+    /// Calls `body` with the C string, `nil` for `nil`; it is valid until `body` returns.
+    func withOptionalCString<R>(_ body: (UnsafePointer<CChar>?) -> R) -> R {
+        guard let self else { return body(nil) }
+        return self.withCString(body)
     }
 }

@@ -1,5 +1,5 @@
 internal import CFerry
-import Synchronization
+import FerrySynchronization
 
 /// The one result of a transfer: head, body and metrics in the core's memory, freed with the last reference.
 ///

@@ -1,6 +1,6 @@
 internal import CFerry
+import FerrySynchronization
 import Glibc
-import Synchronization
 
 /// Carries transfers with the C core, on one or more loops.
 ///
@@ -190,7 +190,7 @@ package struct TransportConfiguration: Sendable, Equatable {
     }
 
     package enum Engine: UInt8, Sendable {
-        /// The native HTTP/1.1 engine, for the transfers it can carry.
+        /// The native engine, for the transfers that it can carry.
         case http1 = 1
         case libcurl
 

@@ -1,6 +1,6 @@
 import CFerry
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 extension CoreTests {

@@ -1,7 +1,7 @@
 import CCoreParts
 import CFerry
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 extension CoreTests {

@@ -1,7 +1,7 @@
 import CFerry
+import FerrySynchronization
 import FerryTesting
 import Foundation
-import Synchronization
 import Testing
 
 extension CoreTests {

@@ -1,7 +1,7 @@
 import CFerry
+import FerrySynchronization
 import FerryTesting
 import Glibc
-import Synchronization
 import Testing
 
 /// A source of bytes for on_pull.

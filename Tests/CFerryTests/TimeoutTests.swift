@@ -1,8 +1,8 @@
 import CCoreParts
 import CFerry
+import FerrySynchronization
 import FerryTesting
 import Foundation
-import Synchronization
 import Testing
 
 extension CoreTests {

@@ -1,4 +1,4 @@
-import Synchronization
+import FerrySynchronization
 
 /// A running test, the cases that it belongs to, and the notes about them.
 final class FaultCase: Sendable {

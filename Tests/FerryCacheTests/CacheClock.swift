@@ -1,5 +1,5 @@
 import FerryCache
-import Synchronization
+import FerrySynchronization
 
 /// A clock that the test advances.
 final class CacheClock: Sendable {

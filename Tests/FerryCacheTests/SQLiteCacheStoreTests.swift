@@ -1,8 +1,8 @@
 import Dispatch
 import FerryCacheProbe
+import FerrySynchronization
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 
 @testable import FerryCache

@@ -1,8 +1,8 @@
 import Ferry
 import FerryMeasurement
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
-import Synchronization
 import Testing
 
 @testable import FerryCommand

@@ -2,8 +2,8 @@ import Dispatch
 import Ferry
 import FerryJSON
 import FerryOTLP
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 /// A collector that keeps the exports it receives.

@@ -1,7 +1,7 @@
 import Ferry
 import FerryOTLP
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @Suite("OTLPExporter: spans", .timeLimit(.minutes(1)))

@@ -1,6 +1,6 @@
+import FerrySynchronization
 import Foundation
 import Glibc
-import Synchronization
 
 /// A server on loopback that understands the storage's commands, and replies by a script.
 final class FakeRedis: Sendable {

@@ -1,7 +1,7 @@
 import Dispatch
 import FerryCache
 import FerryRedis
-import Synchronization
+import FerrySynchronization
 import Testing
 
 /// Redis down, slow or lying: a miss, which is counted.

@@ -1,6 +1,6 @@
 import FerryCache
 import FerryRedis
-import Synchronization
+import FerrySynchronization
 
 func key(_ number: Int) -> CacheKey { CacheKey(Array("key \(number) with a canary".utf8)) }
 

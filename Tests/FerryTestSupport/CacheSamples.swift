@@ -1,8 +1,8 @@
 import Ferry
 import FerryCache
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
-import Synchronization
 
 /// A directory for a cache, removed with this object, and a clock that the test advances.
 final class CacheBench: Sendable {

@@ -1,6 +1,6 @@
 import Ferry
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 /// A request whose value is the last component of its path, whatever its response.

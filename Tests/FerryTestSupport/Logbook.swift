@@ -1,8 +1,8 @@
 import Dispatch
 import Ferry
+import FerrySynchronization
 import FerryTesting
 import Glibc
-import Synchronization
 
 /// Records what happens to runs, in order, and where.
 final class Logbook: Sendable {

@@ -1,7 +1,7 @@
 import Ferry
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
-import Synchronization
 
 struct Get: Request {
     var path = "/x"

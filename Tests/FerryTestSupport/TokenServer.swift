@@ -1,6 +1,6 @@
 import Ferry
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 
 /// Serves `/data` to requests with the current token, and issues the next one at `/token`.
 final class TokenServer: Sendable {

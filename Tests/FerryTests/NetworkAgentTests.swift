@@ -1,8 +1,8 @@
 import Dispatch
 import Ferry
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
-import Synchronization
 import Testing
 
 @testable import FerryTestSupport

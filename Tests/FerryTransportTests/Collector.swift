@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// A transport and its receiver, which keeps the results.
 final class Collector: TransferReceiver {

@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTransport
 import Glibc
-import Synchronization
 import Testing
 
 /// The clock of an event loop, on the loop's thread.

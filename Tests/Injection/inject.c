@@ -7,9 +7,9 @@
  *   open,fsync%10:7  each call of these with a probability of 10 %, from
  *                    the seed 7
  *
- * malloc() fails only for callers in the program itself, that is in the core:
- * Swift's allocations come from its runtime library, which does not survive a
- * failure. The same holds for pthread_create(), which libdispatch calls
+ * malloc() fails only for callers in C functions of the program itself, that
+ * is in the core: Swift's runtime library does not survive a failure, nor do
+ * Swift functions, in which the compiler has put calls of malloc(). The same holds for pthread_create(), which libdispatch calls
  * repeatedly until it has its thread, and for epoll_ctl(), without which libuv
  * ends the process. eventfd(), which libdispatch needs, also fails for
  * libuv. */
@@ -30,6 +30,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,9 +39,18 @@ static struct {
   char names[256]; /* ",pwrite,fsync," */
   uint64_t nth;    /* 0 = at random */
   unsigned percent;
-  uintptr_t start, end; /* of the program's own code */
+  uintptr_t base, start, end; /* of the program, and of its code */
   bool ready, kills, waits;
 } plan;
+/* The symbols of the program's file. */
+static struct {
+  const ElfW(Sym) *list;
+  size_t count;
+  const char *names;
+} symbols;
+/* What is known of callers: the address of each, times two, plus one if it is
+ * in a C function. */
+static _Atomic uintptr_t callers[4096];
 static _Atomic uint64_t calls, chance;
 /* It wakes the loop, for the first time with a request. */
 static atomic_int wake = -1;
@@ -52,10 +62,34 @@ static int first_object(struct dl_phdr_info *info, size_t size, void *data) {
     const ElfW(Phdr) *part = &info->dlpi_phdr[i];
     if (part->p_type != PT_LOAD || !(part->p_flags & PF_X))
       continue;
+    plan.base = info->dlpi_addr;
     plan.start = info->dlpi_addr + part->p_vaddr;
     plan.end = plan.start + part->p_memsz;
   }
   return 1; /* the program comes first */
+}
+
+static void read_symbols(void) {
+  struct stat found;
+  int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  if (fd < 0 || fstat(fd, &found) != 0)
+    abort();
+  const char *file =
+      mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  if (file == MAP_FAILED)
+    abort();
+  const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)file;
+  const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(file + head->e_shoff);
+  for (int i = 0; i < head->e_shnum; i++) {
+    if (sections[i].sh_type != SHT_SYMTAB)
+      continue;
+    symbols.list = (const ElfW(Sym) *)(file + sections[i].sh_offset);
+    symbols.count = sections[i].sh_size / sizeof *symbols.list;
+    symbols.names = file + sections[sections[i].sh_link].sh_offset;
+  }
+  if (!symbols.list)
+    abort();
 }
 
 __attribute__((constructor)) static void read_plan(void) {
@@ -77,6 +111,8 @@ __attribute__((constructor)) static void read_plan(void) {
     chance = *rest == ':' ? strtoull(rest + 1, NULL, 10) : 1;
   }
   dl_iterate_phdr(first_object, NULL);
+  if (strstr(plan.names, ",malloc,"))
+    read_symbols();
   plan.ready = true;
 }
 
@@ -103,6 +139,35 @@ static bool fails(const char *name) {
 static bool is_program(const void *caller) {
   uintptr_t at = (uintptr_t)caller;
   return at >= plan.start && at < plan.end;
+}
+
+/* Whether an address is in a function that the Swift compiler has made. */
+static bool is_swift(uintptr_t at) {
+  for (size_t i = 0; i < symbols.count; i++) {
+    const ElfW(Sym) *symbol = &symbols.list[i];
+    if (ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+        at - plan.base - symbol->st_value < symbol->st_size) {
+      const char *name = symbols.names + symbol->st_name;
+      return !strncmp(name, "$s", 2) || !strncmp(name, "__swift", 7);
+    }
+  }
+  return false;
+}
+
+static bool is_c(const void *caller) {
+  uintptr_t at = (uintptr_t)caller;
+  if (!is_program(caller))
+    return false;
+  for (size_t i = at % 4096;; i = (i + 1) % 4096) {
+    uintptr_t known = callers[i];
+    if (known >> 1 == at)
+      return known & 1;
+    if (known)
+      continue;
+    bool good = !is_swift(at - 1); /* the call itself */
+    callers[i] = at << 1 | good;
+    return good;
+  }
 }
 
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
@@ -230,7 +295,7 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);
 
 static bool memory_fails(const void *caller) {
-  return is_program(caller) && fails("malloc");
+  return plan.ready && symbols.list && is_c(caller) && fails("malloc");
 }
 
 void *malloc(size_t size) {

@@ -144,7 +144,7 @@ struct CurvesCommand {
             scales: .logarithmic)
         try Data(plot.svg.utf8).write(to: URL(fileURLWithPath: name + ".svg"))
         let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        encoder.outputFormatting = [.sortedKeys]
         try encoder.encode(curve).write(to: URL(fileURLWithPath: name + ".json"))
         print("written to \(name).svg and .json")
     }

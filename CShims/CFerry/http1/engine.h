@@ -1,4 +1,4 @@
-/* engine.h - the native HTTP/1.1 engine, as the loop sees it. */
+/* engine.h - the native engine, as the loop sees it. */
 #ifndef FERRY_HTTP1_ENGINE_H
 #define FERRY_HTTP1_ENGINE_H
 

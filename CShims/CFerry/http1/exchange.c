@@ -141,8 +141,8 @@ static bool may_repeat(const ferry__connection *c, const ferry__transfer *t,
          (!c->sent || (t->flags & FERRY_IDEMPOTENT));
 }
 
-/* The flags keep that the server
- * may have seen this attempt; everything else is reported for the last one. */
+/* The flags keep that the server may have seen this attempt; everything else is
+ * reported for the last one. */
 void ferry__exchange_repeat(ferry__connection *c, uint8_t why) {
   ferry_loop *loop = c->loop;
   ferry__transfer *t = detach(c);
@@ -308,8 +308,8 @@ void ferry__exchange_begin(ferry__connection *c, ferry__transfer *t) {
 /* ---- Resuming ------------------------------------------------------------ */
 
 void ferry__exchange_leave_unsent(ferry__connection *c) {
-  if (c->transfer->receiving == FERRY__RECEIVE_RECEIPT) {
-    ferry__http2_leave_receipt(c);
+  if (c->transfer->receiving == FERRY__RECEIVE_PING) {
+    ferry__http2_stop_waiting(c);
     return;
   }
   c->sending = FERRY__SEND_STOPPED;

@@ -231,8 +231,8 @@ int ferry__http2_send(ferry__connection *connection);
 bool ferry__http2_has_more(const ferry__connection *connection);
 /* The receiver can take more bytes. */
 void ferry__http2_resume(ferry__connection *connection);
-/* The receipt of the request is not awaited any longer. */
-void ferry__http2_leave_receipt(ferry__connection *connection);
+/* The reply to the PING is not awaited any longer. */
+void ferry__http2_stop_waiting(ferry__connection *connection);
 /* Handles what has arrived between two exchanges. Returns false if the
  * connection must be closed, and sets `why`. */
 bool ferry__http2_is_usable(ferry__connection *connection);

@@ -88,10 +88,10 @@ static bool check(ferry__connection *c) {
   return false;
 }
 
-/* ---- The receipt of a request -------------------------------------------- */
+/* ---- The PING behind a request ------------------------------------------- */
 
-/* The content of the PING (RFC 9113, 6.7): a word, and the stream. */
-static uint64_t receipt_of(const ferry__http2 *h) {
+/* Its content (RFC 9113, 6.7): a word, and the stream. */
+static uint64_t ping_content(const ferry__http2 *h) {
   static const uint64_t word = 0x66657272; /* "ferr" */
   return word << 32 | (uint32_t)h->stream;
 }
@@ -100,14 +100,14 @@ static uint64_t receipt_of(const ferry__http2 *h) {
  * socket must not be closed: with a reset the system would discard the rest.
  * nghttp2 neither sends a PING after a GOAWAY, nor reads the reply. Returns
  * false if the exchange is over. */
-static bool ask_for_receipt(ferry__connection *c) {
+static bool send_ping(ferry__connection *c) {
   ferry__transfer *t = c->transfer;
   char ping[] = {0, 0, 8, NGHTTP2_PING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  uint64_t content = receipt_of(c->http2);
-  uint64_t until = ferry__now(c->loop) + FERRY__RECEIPT_MS;
+  uint64_t content = ping_content(c->http2);
+  uint64_t until = ferry__now(c->loop) + FERRY__PING_MS;
   for (size_t i = sizeof ping; i-- > sizeof ping - 8; content >>= 8)
     ping[i] = (char)content;
-  t->receiving = FERRY__RECEIVE_RECEIPT;
+  t->receiving = FERRY__RECEIVE_PING;
   if (ferry__is_cut(t)) {
     ferry__exchange_fail(c, (ferry__fault){FERRY_E_CONTENT_DECODING,
                                            FERRY_D_DECODING_TRUNCATED});
@@ -123,22 +123,22 @@ static bool ask_for_receipt(ferry__connection *c) {
 
 /* The response is complete, so only frames of the connection follow: the
  * content of the reply is enough to know it. */
-static void look_for_receipt(ferry__http2 *h, const char *bytes,
-                             size_t length) {
+static void look_for_reply(ferry__http2 *h, const char *bytes,
+                           size_t length) {
   for (size_t i = 0; i < length && !h->received; i++) {
     h->last = h->last << 8 | (unsigned char)bytes[i];
-    h->received = h->last == receipt_of(h);
+    h->received = h->last == ping_content(h);
   }
 }
 
-void ferry__http2_leave_receipt(ferry__connection *c) {
+void ferry__http2_stop_waiting(ferry__connection *c) {
   c->http2->received = true;
   ferry__http2_settle(c);
 }
 
 /* Whether the connection will be closed, or the response ended before the
  * request: then the server may still be reading it. */
-static bool needs_receipt(const ferry__connection *c, bool kept) {
+static bool needs_ping(const ferry__connection *c, bool kept) {
   const ferry__transfer *t = c->transfer;
   return c->sending == FERRY__SEND_DONE && !c->http2->received &&
          c->fd >= 0 && !c->broken && t->body_kind != FERRY_BODY_NONE &&
@@ -161,9 +161,9 @@ bool ferry__http2_settle(ferry__connection *c) {
   bool drained = c->out_at == c->out_length;
   bool kept = !over && !c->closing &&
               nghttp2_session_check_request_allowed(h->session);
-  if (needs_receipt(c, kept))
-    return !drained || c->transfer->receiving == FERRY__RECEIVE_RECEIPT ||
-           ask_for_receipt(c);
+  if (needs_ping(c, kept))
+    return !drained || c->transfer->receiving == FERRY__RECEIVE_PING ||
+           send_ping(c);
   ferry__mark mark = ferry__connection_mark(c);
   c->response.persistent = is_sending(c) || (kept && drained);
   ferry__exchange_answered(c, false);
@@ -197,8 +197,8 @@ static bool take(ferry__connection *c, const char *bytes, size_t length) {
   ferry_loop *loop = c->loop;
   ferry__http2 *h = c->http2;
   ferry__mark mark = ferry__connection_mark(c);
-  if (c->transfer->receiving == FERRY__RECEIVE_RECEIPT)
-    look_for_receipt(h, bytes, length);
+  if (c->transfer->receiving == FERRY__RECEIVE_PING)
+    look_for_reply(h, bytes, length);
   ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes,
                                        length);
   if (n < 0 && h->ended) { /* the session is of no use any more */

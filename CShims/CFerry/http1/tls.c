@@ -352,11 +352,8 @@ void ferry__tls_begin(ferry__connection *c) {
   }
   c->tls = SSL_new(loop->http1->tls);
   if (!c->tls || !SSL_set_fd(c->tls, c->fd) ||
-      !set_name(c->tls, c->route->host, loop->options.insecure)) {
-    ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);
-    return;
-  }
-  if (!ferry__http2_offer(c)) {
+      !set_name(c->tls, c->route->host, loop->options.insecure) ||
+      !ferry__http2_offer(c)) {
     ferry__connection_failed(c, (ferry__fault){FERRY_E_MEMORY, 0}, 0, NULL);
     return;
   }

@@ -1,5 +1,5 @@
 /* CFerry.h - the transfer core: a libuv loop on a thread of its own, with our
- * own HTTP/1.1 engine and libcurl's multi-socket interface.
+ * own engine and libcurl's multi-socket interface.
  *
  * How it is used
  *   ferry_loop_start()  makes a loop and its thread.

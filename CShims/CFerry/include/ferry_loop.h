@@ -159,7 +159,7 @@ typedef struct ferry_options {
   const char *_Nullable client_key_password;
   uint8_t minimum_tls; /* FERRY_TLS_1_2 … */
   uint8_t http2;       /* FERRY_HTTP2_… */
-  uint8_t engine;      /* FERRY_ENGINE_HTTP1: our own HTTP/1.1 engine carries
+  uint8_t engine;      /* FERRY_ENGINE_HTTP1: our own engine carries
                         * the transfers it can; otherwise libcurl carries all */
   /* Stores cookies and sends them; NULL = neither. A Cookie field of the
    * request is sent in any case. */

@@ -30,7 +30,7 @@ typedef struct ferry_metrics {
 /* The engine that carried a transfer. */
 enum {
   FERRY_ENGINE_NONE = 0, /* it ended before one was chosen */
-  FERRY_ENGINE_HTTP1,    /* our own HTTP/1.1 engine */
+  FERRY_ENGINE_HTTP1,    /* our own engine */
   FERRY_ENGINE_LIBCURL,
 };
 

@@ -99,10 +99,10 @@ ferry__expiry ferry__expiry_of(const ferry__clock *clock,
               (t->paused && !(duplex && progress->sending));
   bool paused = held || (progress->source_paused && !duplex);
   bool waiting = t->state == FERRY__WAITING;
-  if (t->receiving == FERRY__RECEIVE_RECEIPT && t->state == FERRY__RUNNING) {
+  if (t->receiving == FERRY__RECEIVE_PING && t->state == FERRY__RUNNING) {
     /* No limit fails it any more. */
     if (is_over(clock, t, &e.at) ||
-        passed(clock, t->last_ms, FERRY__RECEIPT_MS, &e.at))
+        passed(clock, t->last_ms, FERRY__PING_MS, &e.at))
       e.kind = FERRY__EXPIRES_UNSENT;
     return e;
   }

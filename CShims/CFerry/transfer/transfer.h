@@ -54,16 +54,16 @@ typedef struct ferry__fifo {
   ferry__transfer *head, *tail;
 } ferry__fifo;
 
-/* How long the receipt of a complete request is awaited. */
-enum { FERRY__RECEIPT_MS = 3000 };
+/* How long the reply to the PING behind a request is awaited (http2.c). */
+enum { FERRY__PING_MS = 3000 };
 
 /* How much of the response has arrived. */
 enum ferry__receive_state {
   FERRY__RECEIVE_HEAD,     /* or nothing yet */
   FERRY__RECEIVE_BODY,     /* the final head is complete */
   FERRY__RECEIVE_COMPLETE, /* while the request is still being sent */
-  FERRY__RECEIVE_RECEIPT,  /* both are complete; whether the server has read the
-                            * request is awaited */
+  FERRY__RECEIVE_PING,     /* both are complete; the reply to the PING behind
+                            * the request is awaited (http2.c) */
 };
 
 /* The reasons why no bytes are delivered, as bits. */

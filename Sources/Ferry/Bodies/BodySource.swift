@@ -1,7 +1,7 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 /// Provides the bytes of a request body, piece by piece as the socket accepts them. Each attempt has its own source.
 ///

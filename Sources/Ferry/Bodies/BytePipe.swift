@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 /// A bounded pipe of bytes from a task, which waits while the pipe is full, to the event loop, which never waits.
 ///

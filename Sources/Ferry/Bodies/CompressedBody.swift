@@ -1,7 +1,7 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 extension RequestBody {
     /// A content coding (RFC 9110, 8.4.1) for the body of a request.

@@ -1,7 +1,7 @@
 import Cuio
+import FerrySynchronization
 import FerryTransport
 import Glibc
-import Synchronization
 
 /// Reads a file without blocking the event loop on the disk.
 ///

@@ -1,8 +1,8 @@
 public import FerryJSON
+import FerrySynchronization
 import FerryTransport
 public import FoundationEssentials
 import Glibc
-import Synchronization
 
 /// The body of a request.
 public struct RequestBody: Sendable {

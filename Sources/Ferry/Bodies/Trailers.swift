@@ -1,7 +1,7 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 extension RequestBody {
     /// Returns the same body, followed by trailer fields (RFC 9110, 6.5). Use them for what is known only at the end of

@@ -1,6 +1,6 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// Counts the sent bytes of one run's body, and reports them.
 ///

@@ -1,7 +1,7 @@
 public import Dispatch
 import FerryCache
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// The cache of an agent: read, write and remove entries directly, and get the statistics.
 ///

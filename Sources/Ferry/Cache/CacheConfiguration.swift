@@ -1,5 +1,5 @@
 public import FerryCache
-import Synchronization
+import FerrySynchronization
 
 /// The store of an agent's cache and its limits, for requests with a ``CachePolicy``.
 ///

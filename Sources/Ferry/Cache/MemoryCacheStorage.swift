@@ -1,5 +1,5 @@
 public import FerryCache
-import Synchronization
+import FerrySynchronization
 
 /// Stores entries in the memory of this process, for services without a disk.
 ///

@@ -1,8 +1,8 @@
 import Dispatch
 import FerryCache
+import FerrySynchronization
 import FerryTransport
 import Glibc
-import Synchronization
 
 /// The cache of an agent: the memory cache, and the store behind it.
 final class ResponseCache: Sendable {

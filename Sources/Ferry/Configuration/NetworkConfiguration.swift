@@ -70,7 +70,7 @@ public struct NetworkConfiguration: Sendable {
     /// When HTTP/2 is used. The default is ``HTTP2Policy/never``.
     public var http2: HTTP2Policy = .never
 
-    /// The engine for requests over HTTP/1.1. The default is ``TransferEngine/standard``: Ferry's own engine for every
+    /// The engine that carries requests. The default is ``TransferEngine/standard``: Ferry's own engine for every
     /// request that it supports, unless the environment says otherwise.
     public var engine: TransferEngine = .standard
 
@@ -231,8 +231,8 @@ public struct Limits: Sendable, Hashable {
 
     /// The number of unused connections to keep ready for each scheme, host and port in use, until
     /// ``NetworkConfiguration/idleConnectionTime`` after its last request. They are opened in addition to those of
-    /// requests. With several event loops each has its share, at least one. Only Ferry's own engine supports this, and
-    /// not through a proxy. The default is 0.
+    /// requests. With several event loops each has its share, at least one. Only Ferry's own engine supports this, for
+    /// HTTP/1.1 and not through a proxy. The default is 0.
     public var minimumIdlePerHost = 0
 
     /// Creates limits with their defaults.
@@ -264,17 +264,18 @@ public enum HTTP2Policy: Sendable, Hashable {
     /// HTTP/2 over TLS with servers that offer it (ALPN), HTTP/1.1 with all others.
     case negotiated
     /// HTTP/2 with every server without negotiation, also without TLS. With a server that does not support it, the run
-    /// fails. Without TLS, and with libcurl before 8.0, each request opens a connection of its own.
+    /// fails. Without TLS, and with libcurl before 8.0, each request except exchanges opens a connection of its own.
     case priorKnowledge
 }
 
-/// The engine that carries requests over HTTP/1.1.
+/// The engine that carries requests.
 public enum TransferEngine: Sendable, Hashable {
     /// libcurl carries every request.
     case libcurl
-    /// Ferry's own HTTP/1.1 engine carries every request that it supports, at about half the CPU time of libcurl.
+    /// Ferry's own engine carries every request that it supports, at about half the CPU time of libcurl: HTTP/1.1, and
+    /// exchanges over HTTP/2.
     ///
-    /// libcurl carries the rest: HTTP/2 except exchanges, plain requests through an HTTP proxy, requests with
+    /// libcurl carries the rest: all other requests over HTTP/2, plain requests through an HTTP proxy, requests with
     /// credentials for challenges (Digest, NTLM, Negotiate, and Basic on demand), and all requests of an agent that
     /// keeps cookies.
     /// ``RequestMetrics/engine`` tells which engine carried a run.

@@ -1,6 +1,6 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// The internals of an agent: the record table, the transport, and the queues.
 ///
@@ -352,4 +352,38 @@ final class CoreReceiver: TransferReceiver {
     }
 
     func trustChanged(fault: String?) { log?.trustChanged(fault: fault) }
+}
+
+/// What to do after releasing the lock, now that nothing is active.
+struct IdleAction {
+    var keep: AgentCore?
+    var waiters: [UnsafeContinuation<Void, Never>] = []
+
+    /// Resumes the waiting tasks, and releases the core, which may deallocate it.
+    consuming func act() {
+        for waiter in waiters { waiter.resume() }
+    }
+}
+
+extension AgentCore.State {
+    /// Whether a run may start in the grace period: only a part of what is active may, a member of a group or a request
+    /// of a token refresh.
+    func letsIn(_ isPart: Bool) -> Bool { isPart && !isOver }
+
+    /// Checks whether everything has ended, and what to do then.
+    mutating func becameIdle() -> IdleAction {
+        var action = IdleAction()
+        if table.count > 0 || controls.count > waitingForApplication.count { return action }
+        if controls.isEmpty { action.keep = letGo() }
+        if waiters.isEmpty { return action }
+        waiters.removeAll { waiter in
+            let isIdle =
+                undelivered == 0 && undecided == 0 && refreshes == 0 && groups.isEmpty && controls.isEmpty
+            let mayReturn = isIdle || waiter.isOver || (waiter.follows && isOver)
+            guard mayReturn, let continuation = waiter.continuation.take() else { return false }
+            action.waiters.append(continuation)
+            return true
+        }
+        return action
+    }
 }

@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// The active runs by id: a slab whose slots have a generation, so that no id is used twice and a late id finds
 /// nothing.

@@ -1,50 +1,16 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// A task that waits for the agent to become idle. Its members change only under the core's lock.
 final class ShutdownWaiter: @unchecked Sendable {
     /// The grace period is over, for runs and for callbacks.
-    fileprivate var isOver = false
-    fileprivate var continuation: UnsafeContinuation<Void, Never>?
+    var isOver = false
+    var continuation: UnsafeContinuation<Void, Never>?
     /// Whether the grace period of another shutdown counts for it, too.
-    fileprivate let follows: Bool
+    let follows: Bool
 
     init(follows: Bool = false) { self.follows = follows }
-}
-
-/// What to do after releasing the lock, now that nothing is active.
-struct IdleAction {
-    fileprivate var keep: AgentCore?
-    fileprivate var waiters: [UnsafeContinuation<Void, Never>] = []
-
-    /// Resumes the waiting tasks, and releases the core, which may deallocate it.
-    consuming func act() {
-        for waiter in waiters { waiter.resume() }
-    }
-}
-
-extension AgentCore.State {
-    /// Whether a run may start in the grace period: only a part of what is active may, a member of a group or a request
-    /// of a token refresh.
-    func letsIn(_ isPart: Bool) -> Bool { isPart && !isOver }
-
-    /// Checks whether everything has ended, and what to do then.
-    mutating func becameIdle() -> IdleAction {
-        var action = IdleAction()
-        if table.count > 0 || controls.count > waitingForApplication.count { return action }
-        if controls.isEmpty { action.keep = letGo() }
-        if waiters.isEmpty { return action }
-        waiters.removeAll { waiter in
-            let isIdle =
-                undelivered == 0 && undecided == 0 && refreshes == 0 && groups.isEmpty && controls.isEmpty
-            let mayReturn = isIdle || waiter.isOver || (waiter.follows && isOver)
-            guard mayReturn, let continuation = waiter.continuation.take() else { return false }
-            action.waiters.append(continuation)
-            return true
-        }
-        return action
-    }
 }
 
 extension AgentCore {

@@ -1,6 +1,6 @@
 import Dispatch
+import FerrySynchronization
 import Glibc
-import Synchronization
 
 /// Syncs directories to the disk. If several callers need a sync of the same directory at about the same time, one sync
 /// serves all of them: a sync that starts after a file got its name covers it, so callers that arrive during a sync

@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 extension Download {
     /// Divides a file whose first piece was requested into segments.

@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// One download: its partial file, the metadata, and its workers. Its responses arrive through a run like any other.
 /// `DownloadMachine` decides what they mean.

@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import FerrySynchronization
 
 /// The progress of a download.
 public struct DownloadProgress: Sendable, Hashable {

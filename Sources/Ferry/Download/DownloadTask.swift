@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// The handle of a download: observes, pauses and cancels it. Copies refer to the same run.
 ///

@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// Loads a file or segments of it: the work of one run of a download. It requests what is missing. When a response has
 /// passed the policies of the run, it decides what happens to its body.

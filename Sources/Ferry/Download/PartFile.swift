@@ -1,5 +1,5 @@
+import FerrySynchronization
 import Glibc
-import Synchronization
 
 /// The partial file beside the target. It is locked: no other run, of this process or another, writes to it at the same
 /// time.

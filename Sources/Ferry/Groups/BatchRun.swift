@@ -1,4 +1,4 @@
-import Synchronization
+import FerrySynchronization
 
 /// One run of a batch: the state machine, and the results of the members.
 ///
@@ -134,10 +134,7 @@ extension BatchRun: AnswerReading {
         case .leave: return nil
         case .rest: break
         }
-        #if FERRY_TSAN
-        // For the sanitizer, which does not see that resuming a continuation orders the two threads.
-        defer { state.withLock { _ in } }
-        #endif
+        defer { state.orderAfterResume() }
         return await withUnsafeContinuation { worker in
             let next = state.withLock { state in
                 let next = state.next(after: nil)

@@ -1,7 +1,7 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 /// The progress of a batch or chain.
 public struct GroupProgress: Sendable, Hashable {

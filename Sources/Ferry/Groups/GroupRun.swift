@@ -1,6 +1,6 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// The record of one run of a batch or a chain. The agent retains it until the run has ended.
 final class GroupRun: Sendable {
@@ -164,11 +164,6 @@ final class GroupRun: Sendable {
 
     /// The result is about to be delivered.
     func deliver(_ end: RunState) -> RunMachine.DeliverAction { life.withLock { $0.machine.deliver(end) } }
-}
-
-extension Run {
-    /// The group whose priority it inherits.
-    var inherited: GroupRun? { inheritsPriority ? group : nil }
 }
 
 extension GroupRun {

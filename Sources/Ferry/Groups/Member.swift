@@ -172,7 +172,7 @@ class Box: @unchecked Sendable {
 
     static func of<Value: Sendable>(_ value: Value) -> Box { TypedBox(value) }
 
-    /// The value. Only debug builds check the type, because a cast that asks the runtime costs as much as a link of a
+    /// The value. Only builds with assertions check the type: a cast that asks the runtime costs as much as a link of a
     /// chain.
     final func open<Value: Sendable>(as type: Value.Type = Value.self) -> Value {
         unsafeDowncast(self, to: TypedBox<Value>.self).value

@@ -1,5 +1,5 @@
 public import Dispatch
-import Synchronization
+import FerrySynchronization
 
 /// A group whose result goes to a closure or a delegate.
 final class StartedGroup<G: RequestGroup>: RunHandle {

@@ -1,7 +1,7 @@
 import FerryCache
+import FerrySynchronization
 import FerryTransport
 import Glibc
-import Synchronization
 
 /// The key of a response stored under RFC 9111: its URL (RFC 9111, 2), in a part of the cache that belongs to the
 /// credentials of the request. A private cache has one user, but an agent may act for many.

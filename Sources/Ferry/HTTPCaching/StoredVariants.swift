@@ -1,6 +1,6 @@
 import FerryCache
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// One response stored under RFC 9111: its head without the fields of a connection, its whole body, and what was known
 /// when it arrived.

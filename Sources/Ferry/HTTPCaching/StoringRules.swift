@@ -1,6 +1,6 @@
 import FerryCache
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// Decides whether a response may be stored, and which of its fields (RFC 9111, 3).
 enum StoringRules {

@@ -216,37 +216,4 @@ struct HostKey: Sendable, Hashable {
             return index
         }
     }
-
-    /// The number of bytes before the path: scheme, `://` and authority; 0 if the text does not begin like that.
-    static func prefixLength(_ url: UnsafeRawBufferPointer) -> Int {
-        var index = 0
-        while index < url.count, url[index] != 0x3A {
-            if index == 11 { return 0 }
-            index += 1
-        }
-        guard index + 3 < url.count, url[index + 1] == 0x2F, url[index + 2] == 0x2F else { return 0 }
-        index += 3
-        // Eight bytes at a time, because every result of every run is checked here.
-        while index + 8 <= url.count {
-            let ends = endMarks(UInt64(littleEndian: url.loadUnaligned(fromByteOffset: index, as: UInt64.self)))
-            if ends != 0 { return index + ends.trailingZeroBitCount / 8 }
-            index += 8
-        }
-        while index < url.count, endMarks(UInt64(url[index])) & 0x80 == 0 { index += 1 }
-        return index
-    }
-
-    /// The highest bit of each byte that ends an authority: `/`, `?`, `#` and `\`, which some take for a slash. Correct
-    /// up to the first such byte.
-    @inline(__always)
-    private static func endMarks(_ word: UInt64) -> UInt64 {
-        zeroMarks(word ^ 0x2F2F_2F2F_2F2F_2F2F) | zeroMarks(word ^ 0x3F3F_3F3F_3F3F_3F3F)
-            | zeroMarks(word ^ 0x2323_2323_2323_2323) | zeroMarks(word ^ 0x5C5C_5C5C_5C5C_5C5C)
-    }
-
-    /// The highest bit of each byte that is zero. Correct up to the first such byte.
-    @inline(__always)
-    static func zeroMarks(_ word: UInt64) -> UInt64 {
-        (word &- 0x0101_0101_0101_0101) & ~word & 0x8080_8080_8080_8080
-    }
 }

@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import FerrySynchronization
 
 /// Whether this machine has a route to other networks, according to the system's routing tables (rtnetlink(7)).
 ///

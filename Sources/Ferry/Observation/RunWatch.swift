@@ -1,6 +1,6 @@
+import FerrySynchronization
 package import FerryTransport
 import Glibc
-import Synchronization
 
 /// The observers and the log of one run. A run without observers has none.
 ///

@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// The position of a request in a distributed trace: the W3C's `traceparent` and `tracestate`.
 ///

@@ -1,6 +1,6 @@
 import FerryCache
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 extension HTTPCacheStage {
     /// Handles a response: stores it, updates or removes stored ones, and decides what is delivered.

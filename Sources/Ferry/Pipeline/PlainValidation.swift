@@ -1,6 +1,6 @@
 import FerryCache
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// Validates a response in memory with one plain transfer. This is the fast path for an awaited run whose request
 /// nobody changes before it is sent. If the server responds with a 304 that changes only dates, the validation costs

@@ -1,8 +1,8 @@
 import Dispatch
 import FerryCache
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 /// The second stage of the pipeline: concurrent runs of the same request share one transfer if the request allows it.
 struct SharingStage: Sendable {

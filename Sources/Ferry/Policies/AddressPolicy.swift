@@ -10,22 +10,18 @@ import Glibc
 /// so the proxy must refuse it. With local resolution (`resolvesNames: .local`) the policy applies as without a proxy.
 /// The address of the proxy itself is exempt.
 public struct AddressPolicy: Sendable, Hashable, CustomStringConvertible {
-    private enum Kind: String, Sendable { case any, publicOnly }
-
-    private let kind: Kind
+    let isPublicOnly: Bool
 
     /// All addresses. This is the default.
-    public static var any: AddressPolicy { AddressPolicy(kind: .any) }
+    public static var any: AddressPolicy { AddressPolicy(isPublicOnly: false) }
 
     /// Only addresses of the public internet. Loopback, private, link-local, shared, multicast, reserved and
     /// unspecified addresses of IPv4 and IPv6 are forbidden, including their mapped and translated forms. Use it for
     /// URLs from users.
-    public static var publicOnly: AddressPolicy { AddressPolicy(kind: .publicOnly) }
-
-    var isPublicOnly: Bool { kind == .publicOnly }
+    public static var publicOnly: AddressPolicy { AddressPolicy(isPublicOnly: true) }
 
     /// The name.
-    public var description: String { kind.rawValue }
+    public var description: String { isPublicOnly ? "publicOnly" : "any" }
 }
 
 /// Addresses with a common prefix (RFC 4632); a single address is a network with a full-length prefix. IPv4 is stored

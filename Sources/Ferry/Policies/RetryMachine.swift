@@ -1,4 +1,4 @@
-import Synchronization
+import FerrySynchronization
 
 /// The state machine for the retries of one run: takes a failed attempt, and returns the wait before the next one.
 /// Clock and random numbers are parameters.

@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 /// The token of an agent, independent of the token's type, and the runs that wait for a new one.
 protocol TokenSession: Sendable {

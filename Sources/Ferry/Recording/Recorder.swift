@@ -1,7 +1,7 @@
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
 import Glibc
-import Synchronization
 
 /// Records the exchanges of an agent as an ``HTTPArchive``, for tools that read HAR, or to replay them in tests.
 ///

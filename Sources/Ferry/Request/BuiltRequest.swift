@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 /// A complete HTTP request before it is sent. Adapters change it, interceptors look at it, and
 /// ``Request/prebuiltRequest`` supplies one.

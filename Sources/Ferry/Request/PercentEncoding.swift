@@ -45,43 +45,6 @@ package enum PercentEncoding {
     }
 }
 
-/// A set of ASCII characters in two machine words. It never contains a byte beyond ASCII.
-struct ByteSet: Sendable {
-    private let low: UInt64
-    private let high: UInt64
-
-    init(_ members: StaticString) {
-        var low: UInt64 = 0
-        var high: UInt64 = 0
-        members.withUTF8Buffer { bytes in
-            for byte in bytes {
-                if byte < 64 { low |= 1 << UInt64(byte) } else if byte < 128 { high |= 1 << UInt64(byte - 64) }
-            }
-        }
-        self.low = low
-        self.high = high
-    }
-
-    @inline(__always) func contains(_ byte: UInt8) -> Bool {
-        if byte < 64 { return low & (1 << UInt64(byte)) != 0 }
-        if byte < 128 { return high & (1 << UInt64(byte - 64)) != 0 }
-        return false
-    }
-
-    /// The characters of a token (RFC 9110, 5.6.2).
-    static let token = ByteSet("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// The unreserved characters (RFC 3986, 2.3).
-    static let unreserved = ByteSet("-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// The unreserved characters (RFC 3986, 2.3) and the two others that are not escaped in arguments.
-    static let argument = ByteSet("-._~?/0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// The characters that a path may contain unescaped (RFC 3986, 3.3), including slashes.
-    static let path = ByteSet("-._~!$&'()*+,;=:@/0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// The characters of a query or fragment (RFC 3986, 3.4 and 3.5).
-    static let query = ByteSet("-._~!$&'()*+,;=:@/?0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    /// The characters of a host or port, with the brackets of an address literal. The core checks bytes beyond ASCII.
-    static let authority = ByteSet("-._~!$&'()*+,;=:[]%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-}
-
 @inline(__always) func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
 
 @inline(__always) func hexValue(_ byte: UInt8) -> UInt8? {

@@ -1,4 +1,5 @@
 public import FerryJSON
+package import FerryTransport
 public import FoundationEssentials
 
 /// The description of an HTTP request. It is immutable and can be started any number of times, also concurrently.
@@ -328,5 +329,26 @@ extension Request where Value: Decodable & JSONConvertible {
     /// Creates the value as `JSONConvertible`, the faster of the two ways.
     public func value(from response: Response) throws -> Value {
         try BodyDecoding.convert(Value.self, from: response)
+    }
+}
+
+/// The order in which waiting runs are sent. A steady stream of high-priority runs never starves those of low priority.
+public enum RequestPriority: Int, Sendable, Hashable, Comparable, CaseIterable {
+    /// After the others.
+    case low = -4
+    /// The default priority.
+    case normal = 0
+    /// Before the others.
+    case high = 4
+
+    /// Compares by urgency.
+    public static func < (left: RequestPriority, right: RequestPriority) -> Bool { left.rawValue < right.rawValue }
+
+    package var ring: PriorityRing {
+        switch self {
+        case .low: .low
+        case .normal: .normal
+        case .high: .high
+        }
     }
 }

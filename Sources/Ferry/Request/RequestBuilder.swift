@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 /// Turns a request into a concrete transfer, or throws an error that says why it is invalid. It computes once what is
 /// the same for all requests of an agent.

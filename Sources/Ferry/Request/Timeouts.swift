@@ -1,4 +1,4 @@
-package import FerryTransport
+import FerryTransport
 
 /// The time limits for the parts of a transfer; `nil` means no limit. The clocks start when the run leaves the queue.
 public struct Timeouts: Sendable, Hashable {
@@ -50,27 +50,6 @@ public struct Timeouts: Sendable, Hashable {
             packed.lowSpeedTime = milliseconds(lowSpeed.time)
         }
         return packed
-    }
-}
-
-/// The order in which waiting runs are sent. A steady stream of high-priority runs never starves those of low priority.
-public enum RequestPriority: Int, Sendable, Hashable, Comparable, CaseIterable {
-    /// After the others.
-    case low = -4
-    /// The default priority.
-    case normal = 0
-    /// Before the others.
-    case high = 4
-
-    /// Compares by urgency.
-    public static func < (left: RequestPriority, right: RequestPriority) -> Bool { left.rawValue < right.rawValue }
-
-    package var ring: PriorityRing {
-        switch self {
-        case .low: .low
-        case .normal: .normal
-        case .high: .high
-        }
     }
 }
 

@@ -48,7 +48,7 @@ public struct RequestMetrics: Sendable, Hashable {
 
     /// The engine that carries an attempt.
     public enum Engine: Sendable, Hashable {
-        /// Ferry's own HTTP/1.1 engine.
+        /// Ferry's own engine.
         case http1
         /// libcurl.
         case libcurl

@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// How the transfers of a run have ended.
 enum Answer: Sendable {

@@ -1,6 +1,6 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// A run whose result goes to a closure or a delegate. The parts that depend on the type of the request are in the
 /// subclass.

@@ -1,6 +1,6 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// The record of one run, which the table holds under the run's id.
 ///
@@ -24,6 +24,8 @@ class Run: @unchecked Sendable {
     final var group: GroupRun?
     /// Whether the group determines the priority.
     final var inheritsPriority = false
+    /// The group whose priority it inherits.
+    final var inherited: GroupRun? { inheritsPriority ? group : nil }
     /// Whether the result goes to a callback on a queue.
     let goesByQueues: Bool
 
@@ -50,14 +52,6 @@ class Run: @unchecked Sendable {
         let id = link.load(ordering: .acquiring)
         return id == Self.cancelledBefore ? 0 : id
     }
-
-    #if FERRY_TSAN
-    /// For the sanitizer, which does not see that a continuation that is resumed before it is awaited orders the two
-    /// threads.
-    private let published = Atomic<Int>(0)
-    final func publish() { published.store(1, ordering: .releasing) }
-    final func observe() { _ = published.load(ordering: .acquiring) }
-    #endif
 
     /// The run was submitted. Returns `false` if it was cancelled in the meantime: then the transport still has to be
     /// told.
@@ -226,9 +220,7 @@ final class AwaitedRun: Run, @unchecked Sendable {
 
     /// Waits for the result. The caller is responsible for ending it early.
     nonisolated(nonsending) func answer() async -> Answer {
-        #if FERRY_TSAN
-        defer { observe() }
-        #endif
+        defer { slot.orderAfterResume() }
         return await withUnsafeContinuation { wait(by: $0) }
     }
 
@@ -251,9 +243,6 @@ final class AwaitedRun: Run, @unchecked Sendable {
         {
             since = .now - .microseconds(result.metrics.total)
         }
-        #if FERRY_TSAN
-        publish()
-        #endif
         let before = slot.withLock { slot in
             let before = slot
             if case .empty = before { slot = .answer(answer) } else { slot = .done }

@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 /// Controls a run that takes more than one plain transfer: it may wait, call code of the application, and send again.
 /// With this handle it can be ended from outside, whatever it is doing.

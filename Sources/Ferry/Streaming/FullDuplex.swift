@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTransport
 public import FoundationEssentials
-import Synchronization
 
 extension NetworkAgent {
     /// Sends a request and writes its body while it reads the response (full duplex).

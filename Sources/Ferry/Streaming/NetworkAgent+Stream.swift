@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTransport
-import Synchronization
 
 extension NetworkAgent {
     /// Sends a request, and returns when the head of its response has arrived. The body is transferred as it is read.

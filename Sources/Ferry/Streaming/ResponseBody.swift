@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTransport
 public import FoundationEssentials
-import Synchronization
 
 /// A response whose head has arrived, and whose body is transferred as it is read. The members of the head are members
 /// of the response.

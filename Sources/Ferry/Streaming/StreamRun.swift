@@ -1,7 +1,7 @@
 import Dispatch
+import FerrySynchronization
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 
 /// The record of a streamed response: receives the head and the chunks on the event loop's thread, and passes them to
 /// the reading task.

@@ -85,9 +85,10 @@ enum BenchCommand: Subcommand {
         plan itself says what is sent and expected. --har can be combined with --unpaced, --connections, --loops,
         --engine, -m, --status (200-399), --json, --html, --baseline, --fail-if, --fleet and --workers.
 
-        REDIS#NAME is redis://HOST[:PORT][/DATABASE]#NAME, or the same with rediss: for TLS. --join can be combined
-        with --join-timeout, the options under "Connection", and --json and --html for its own part; the coordinator
-        sets everything else.
+        REDIS#NAME is redis://HOST[:PORT][/DATABASE]#NAME, or with TLS rediss://HOST[:PORT][/DATABASE][?FILES]#NAME,
+        where FILES are cacert=FILE, cert=FILE and key=FILE, joined with '&'. --join can be combined with
+        --join-timeout, the options under "Connection", and --json and --html for its own part; the coordinator sets
+        everything else.
 
         The first ctrl-C ends the load and prints the summary so far; requests without a response are counted. The
         manual's article "Measuring" explains the figures. Exit codes: 3 transfers failed, 5 a status was not

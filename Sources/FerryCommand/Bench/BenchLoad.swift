@@ -1,7 +1,7 @@
 internal import Ferry
 internal import FerryMeasurement
+internal import FerrySynchronization
 internal import FerryTransport
-internal import Synchronization
 
 /// The load itself: sends requests and records the results. Ends when the count or the time is reached and every
 /// request has its result, or when its task is cancelled.

@@ -1,7 +1,7 @@
 internal import Ferry
 internal import FerryMeasurement
+internal import FerrySynchronization
 internal import FoundationEssentials
-internal import Synchronization
 
 /// Where the report goes.
 struct BenchOutput: Sendable, Equatable {

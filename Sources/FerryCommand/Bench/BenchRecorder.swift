@@ -1,6 +1,6 @@
 internal import Ferry
 internal import FerryMeasurement
-internal import Synchronization
+internal import FerrySynchronization
 
 /// Counts all results, in one stripe per event loop. Only that loop's thread writes to its stripe, so the lock is
 /// contended only while the totals are read.

@@ -1,6 +1,6 @@
 internal import Ferry
+internal import FerrySynchronization
 internal import Glibc
-internal import Synchronization
 
 /// Detects wrong bodies. Thread-safe.
 final class BodyCheck: Sendable {

@@ -1,6 +1,6 @@
 internal import Ferry
 internal import FerryMeasurement
-internal import Synchronization
+internal import FerrySynchronization
 
 /// `ferry bench --plan`: plans as the unit of load.
 enum PlanBench {

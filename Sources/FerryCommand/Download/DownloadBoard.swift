@@ -1,6 +1,6 @@
 internal import Ferry
 internal import FerryMeasurement
-internal import Synchronization
+internal import FerrySynchronization
 
 /// The lines on a terminal that show the progress of downloads: one for each active download, below the finished ones.
 final class DownloadBoard: Sendable {

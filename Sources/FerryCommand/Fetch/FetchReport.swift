@@ -1,8 +1,8 @@
 internal import Dispatch
 internal import Ferry
 internal import FerryMeasurement
+internal import FerrySynchronization
 internal import FoundationEssentials
-internal import Synchronization
 
 /// The result of one exchange.
 struct FetchReport: Sendable {

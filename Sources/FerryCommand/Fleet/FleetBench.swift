@@ -1,8 +1,8 @@
 internal import Ferry
 internal import FerryMeasurement
+internal import FerrySynchronization
 internal import FoundationEssentials
 internal import Glibc
-internal import Synchronization
 
 /// `ferry bench --fleet` and `--join`: several processes carry one load.
 enum FleetBench {

@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Ferry
 internal import FerryMeasurement
 internal import FerryRedis
-internal import Synchronization
+internal import FerrySynchronization
 
 /// The store in which the processes of a fleet leave messages for each other. Every value expires.
 protocol FleetStore: Sendable {
@@ -32,7 +32,7 @@ struct FleetError: Error, CustomStringConvertible, Equatable {
     static let placeTaken = FleetError("another process has taken the place of this worker")
 }
 
-/// `redis://HOST[:PORT][/DATABASE]#NAME`: the server and the name by which the processes of a fleet find each other.
+/// `redis[s]://HOST[:PORT][/DATABASE]#NAME`: the server and the name by which the processes of a fleet find each other.
 struct FleetAddress: Sendable {
     let configuration: RedisConfiguration
     let name: String
@@ -43,7 +43,7 @@ struct FleetAddress: Sendable {
     /// `option` is the name in error messages. They do not quote the URL, because it may contain a password.
     init(_ text: String, option: String) throws(UsageError) {
         guard let hash = text.lastIndex(of: "#") else {
-            throw UsageError("--\(option): #NAME is missing; expected redis://HOST[:PORT][/DATABASE]#NAME")
+            throw UsageError("--\(option): #NAME is missing; expected redis[s]://HOST[:PORT][/DATABASE]#NAME")
         }
         name = String(text[text.index(after: hash)...])
         let isPlain = name.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-_.".contains($0)) }

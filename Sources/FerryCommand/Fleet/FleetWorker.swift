@@ -1,8 +1,8 @@
 internal import Ferry
 internal import FerryMeasurement
+internal import FerrySynchronization
 internal import FoundationEssentials
 internal import Glibc
-internal import Synchronization
 
 /// A process that carries one part of the load.
 struct FleetWorker: Sendable {

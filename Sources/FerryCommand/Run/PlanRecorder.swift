@@ -1,6 +1,6 @@
 internal import Ferry
 internal import FerryMeasurement
-internal import Synchronization
+internal import FerrySynchronization
 
 /// The rows of a running plan, in the order of the plan.
 final class PlanRecorder: Sendable {

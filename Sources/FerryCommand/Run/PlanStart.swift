@@ -1,7 +1,7 @@
 internal import Ferry
+internal import FerrySynchronization
 internal import FoundationEssentials
 internal import Glibc
-internal import Synchronization
 
 /// A plan that is about to run, with the values of its variables and of everything that depends on them.
 ///

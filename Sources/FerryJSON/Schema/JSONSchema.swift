@@ -1,5 +1,5 @@
 internal import CFerryJSON
-internal import Synchronization
+internal import FerrySynchronization
 
 /// A schema: what a JSON document must look like, written as a literal or read from JSON Schema.
 ///

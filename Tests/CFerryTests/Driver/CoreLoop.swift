@@ -1,8 +1,8 @@
 import CCoreParts
 import CFerry
+import FerrySynchronization
 import FerryTesting
 import Foundation
-import Synchronization
 import Testing
 
 /// Every suite runs on both engines: `make test` runs them again with `FERRY_ENGINE=libcurl`.

@@ -1,5 +1,5 @@
 import CFerry
-import Synchronization
+import FerrySynchronization
 import Testing
 
 /// What the callbacks of one loop have reported: the context pointer of the loop. Every change wakes the waiters.

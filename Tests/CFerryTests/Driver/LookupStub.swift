@@ -1,6 +1,6 @@
 import CAllocations
+import FerrySynchronization
 import Foundation
-import Synchronization
 
 /// The results of `lookupStub`, by name. The core's hook has no context, so the table belongs to the process, and every
 /// test uses names of its own.

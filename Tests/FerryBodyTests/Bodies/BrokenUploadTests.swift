@@ -1,8 +1,8 @@
 import FaultTable
+import FerrySynchronization
 import FerryTesting
 import FerryTransport
 import Foundation
-import Synchronization
 import Testing
 
 @testable import Ferry

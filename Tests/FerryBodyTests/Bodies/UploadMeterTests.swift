@@ -1,8 +1,8 @@
 import Dispatch
+import FerrySynchronization
 import FerryTesting
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,5 +1,5 @@
+import FerrySynchronization
 import Foundation
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,7 +1,7 @@
 import FerryMeasurement
+import FerrySynchronization
 import FerryTesting
 import Foundation
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTesting
 import Foundation
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,7 +1,7 @@
 import Ferry
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
-import Synchronization
 import Testing
 
 @testable import FerryTestSupport

@@ -1,7 +1,7 @@
+import FerrySynchronization
 import FerryTesting
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 import Testing
 
 @testable import Ferry

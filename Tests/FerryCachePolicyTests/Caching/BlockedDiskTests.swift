@@ -1,9 +1,9 @@
 import Dispatch
 import Ferry
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 
 @testable import FerryTestSupport

@@ -2,8 +2,8 @@ import Dispatch
 import FaultTable
 import Ferry
 import FerryCache
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import FerryTestSupport

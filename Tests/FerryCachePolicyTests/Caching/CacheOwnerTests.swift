@@ -1,10 +1,10 @@
 import CAllocations
 import FerryCache
 import FerryJSON
+import FerrySynchronization
 import FerryTesting
 import FerryTransport
 import FoundationEssentials
-import Synchronization
 import Testing
 
 @testable import Ferry

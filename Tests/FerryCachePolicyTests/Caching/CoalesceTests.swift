@@ -1,5 +1,5 @@
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,7 +1,7 @@
 import Ferry
 import FerryCache
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import FerryTestSupport

@@ -1,6 +1,6 @@
 import FerryCache
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,7 +1,7 @@
 import FerryCache
+import FerrySynchronization
 import FerryTesting
 import FerryTransport
-import Synchronization
 import Testing
 
 @testable import Ferry

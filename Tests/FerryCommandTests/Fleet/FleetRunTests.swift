@@ -1,9 +1,9 @@
 import Ferry
 import FerryJSON
 import FerryMeasurement
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
-import Synchronization
 import Testing
 
 @testable import FerryCommand

@@ -1,7 +1,7 @@
 import Dispatch
 import FaultTable
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,6 +1,6 @@
 import FaultTable
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import Ferry

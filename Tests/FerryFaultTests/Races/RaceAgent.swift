@@ -1,5 +1,5 @@
 import Ferry
-import Synchronization
+import FerrySynchronization
 
 /// The agent of a round, until it is released.
 final class RaceAgent: Sendable {

@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
-import Synchronization
 
 @testable import Ferry
 @testable import FerryTestSupport

@@ -1,5 +1,5 @@
 import Ferry
-import Synchronization
+import FerrySynchronization
 
 @testable import FerryTestSupport
 

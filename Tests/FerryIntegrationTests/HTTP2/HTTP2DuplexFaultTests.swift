@@ -1,6 +1,6 @@
 import Ferry
+import FerrySynchronization
 import FoundationEssentials
-import Synchronization
 import Testing
 
 @testable import FerryTestSupport

@@ -1,6 +1,6 @@
 import FerryMeasurement
+import FerrySynchronization
 import Glibc
-import Synchronization
 
 /// Debian's redis-server at a Unix socket, whose path stays the same when the server is killed and starts again.
 final class RedisServer: Sendable {

@@ -1,7 +1,7 @@
 import FerryMeasurement
+import FerrySynchronization
 import FoundationEssentials
 import Glibc
-import Synchronization
 
 /// A server that lives as long as this object, but no longer than the process of the tests.
 final class ServerProcess: Sendable {

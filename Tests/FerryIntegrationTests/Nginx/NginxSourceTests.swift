@@ -1,6 +1,6 @@
 import Ferry
+import FerrySynchronization
 import FoundationEssentials
-import Synchronization
 import Testing
 
 /// Bodies from files, streams and forms, sent through nginx to the upstream.

@@ -1,5 +1,5 @@
 import Ferry
-import Synchronization
+import FerrySynchronization
 import Testing
 
 @testable import FerryTestSupport

@@ -1,10 +1,10 @@
 import Ferry
 import FerryMeasurement
 import FerryRedis
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Testing
 
 @testable import FerryTestSupport

@@ -1,7 +1,7 @@
 import Dispatch
+import FerrySynchronization
 import FerryTesting
 import Glibc
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,5 +1,5 @@
 import Ferry
-import Synchronization
+import FerrySynchronization
 
 /// Keeps the entries it gets.
 final class KeptLog: LogSink {

@@ -1,5 +1,5 @@
+import FerrySynchronization
 import Foundation
-import Synchronization
 
 @testable import Ferry
 

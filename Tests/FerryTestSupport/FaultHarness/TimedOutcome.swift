@@ -1,4 +1,4 @@
-import Synchronization
+import FerrySynchronization
 
 @testable import Ferry
 

@@ -1,7 +1,7 @@
 import FaultTable
 import Ferry
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import FerryTestSupport

@@ -1,6 +1,6 @@
 import Dispatch
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import FerrySynchronization
 import Testing
 
 @testable import Ferry

@@ -1,4 +1,4 @@
-import Synchronization
+import FerrySynchronization
 import Testing
 
 @testable import Ferry

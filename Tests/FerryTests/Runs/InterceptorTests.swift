@@ -1,6 +1,6 @@
+import FerrySynchronization
 import FerryTesting
 import FoundationEssentials
-import Synchronization
 import Testing
 
 @testable import Ferry

@@ -1,6 +1,6 @@
 import Ferry
+import FerrySynchronization
 import FerryTesting
-import Synchronization
 import Testing
 
 @testable import FerryTestSupport

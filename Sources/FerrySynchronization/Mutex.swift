@@ -1,3 +1,7 @@
+@_exported public import struct Synchronization.Atomic
+@_exported public import struct Synchronization.AtomicLazyReference
+@_exported public import func Synchronization.atomicMemoryFence
+
 #if FERRY_TSAN
 import Glibc
 
@@ -5,11 +9,11 @@ import Glibc
 /// runtime and would report everything they guard. Only builds with `-Xswiftc -DFERRY_TSAN` use it.
 ///
 /// Sendable like any lock: the value is only accessed with the lock held.
-struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let lock: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>
 
-    init(_ initial: consuming sending Value) {
+    package init(_ initial: consuming sending Value) {
         lock = .allocate(capacity: 1)
         lock.initialize(to: pthread_mutex_t())
         pthread_mutex_init(lock, nil)
@@ -24,12 +28,23 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         lock.deallocate()
     }
 
-    borrowing func withLock<Result: ~Copyable, Failure: Error>(
+    package borrowing func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
         return try body(&value.pointee)
     }
+
+    /// Everything before the last use of the lock has happened before this. The sanitizer does not see that resuming a
+    /// continuation orders two threads.
+    package borrowing func orderAfterResume() { withLock { _ in } }
+}
+#else
+@_exported public import struct Synchronization.Mutex
+
+extension Mutex where Value: ~Copyable {
+    /// Does nothing: only the thread sanitizer must be told of an order that resuming a continuation gives.
+    @inlinable package borrowing func orderAfterResume() {}
 }
 #endif

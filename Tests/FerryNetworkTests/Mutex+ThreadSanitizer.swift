@@ -1,1 +1,0 @@
-../FerryTests/Mutex+ThreadSanitizer.swift
