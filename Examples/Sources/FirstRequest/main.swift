@@ -23,10 +23,10 @@ do {
         for passenger in reply.value { print("\(passenger.name): \(passenger.score)") }
         print("\(reply.value.count) passengers, status \(reply.status)")
     }
-} catch .timeout(.deadline) {
-    print("not within two seconds")
-} catch .invalidStatusCode(404) {
-    print("no such place")
 } catch {
-    print(error)  // one line, without secrets
+    switch error.code {
+    case .timeout(.deadline): print("not within two seconds")
+    case .invalidStatusCode(404): print("no such place")
+    default: print(error)  // one line, without secrets
+    }
 }

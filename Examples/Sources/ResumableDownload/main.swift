@@ -23,8 +23,6 @@ do {
         }
         print("\(file.path): \(file.length) bytes, \(file.resumedFrom) of them from an earlier run")
     }
-} catch .contentMismatch(.sha256) {
-    print("the checksum is wrong")
 } catch {
-    print(error)
+    if error.is(.contentMismatch(.sha256)) { print("the checksum is wrong") } else { print(error) }
 }

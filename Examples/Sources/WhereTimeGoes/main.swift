@@ -30,12 +30,11 @@ do {
         let response = try await agent.send(Page(path: url)).response
         print("\(response.status) over \(response.httpVersion), \(response.peer?.address ?? "no address")")
     }
-} catch .tls(.expired) {
-    print("the certificate has expired or is not yet valid")
-} catch .tls(.hostname) {
-    print("the certificate is for another host")
-} catch .tls(.untrusted) {
-    print("the certificate is not from a trusted authority")
 } catch {
-    print(error)  // one line: what, where, and what libcurl and the system said
+    switch error.code {
+    case .tls(.expired): print("the certificate has expired or is not yet valid")
+    case .tls(.hostname): print("the certificate is for another host")
+    case .tls(.untrusted): print("the certificate is not from a trusted authority")
+    default: print(error)  // one line: what, where, and what libcurl and the system said
+    }
 }

@@ -9,8 +9,8 @@ extension RequestError {
     ///     }
     ///     if error.is(.invalidStatusCode(404)) { return nil }
     ///
-    /// With `~=` and ``RequestError/is(_:)``, a code without a detail matches every detail. `==` compares code and
-    /// detail.
+    /// In a `switch` and with ``RequestError/is(_:)``, a code without a detail matches every detail. `==` compares code
+    /// and detail. Write `catch` without a pattern before both: in a closure the compiler rejects `catch .timeout`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         enum Word: String, Sendable, CaseIterable {
             case invalidURL, unsupportedScheme, invalidRequest, addressForbidden, dns, connect, proxy, tls
@@ -154,8 +154,8 @@ extension RequestError {
         public static var invalidStatusCode: Code { Code(.invalidStatusCode) }
         /// This status was not accepted.
         public static func invalidStatusCode(_ status: Int) -> Code { Code(.invalidStatusCode, .number(status)) }
-        /// A pattern for any of these statuses, as in `catch .invalidStatusCode(500...599)`. No error has this code
-        /// itself.
+        /// A pattern for any of these statuses, as in `case .invalidStatusCode(500...599)` of a `switch error.code`. No
+        /// error has this code itself.
         public static func invalidStatusCode(_ statuses: ClosedRange<Int>) -> Code {
             Code(.invalidStatusCode, .numbers(statuses))
         }

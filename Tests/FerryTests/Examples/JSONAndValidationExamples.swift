@@ -27,12 +27,11 @@ import Testing
     private func count(_ agent: NetworkAgent) async -> Int {
         do throws(RequestError) {
             return try await agent.send(Questions()).value.count
-        } catch let error where .schemaMismatch ~= error {
-            let mismatch = error.cause as? JSONMismatch
-            print(error.message)  // $[3].id: expected integer, found string
-            print(mismatch?.path ?? "", mismatch?.expected ?? "", mismatch?.found ?? "")
-            return 0
         } catch {
+            if error.is(.schemaMismatch), let mismatch = error.cause as? JSONMismatch {
+                print(error.message)  // $[3].id: expected integer, found string
+                print(mismatch.path, mismatch.expected, mismatch.found)
+            }
             return 0
         }
     }

@@ -17,8 +17,9 @@ import Testing
     private func nick(of id: Int, by agent: NetworkAgent) async throws(RequestError) -> String? {
         do throws(RequestError) {
             return try await agent.send(UserInfo(id: id)).value.nick
-        } catch .invalidStatusCode(404) {
-            return nil
+        } catch {
+            if error.is(.invalidStatusCode(404)) { return nil }
+            throw error
         }
     }
 
