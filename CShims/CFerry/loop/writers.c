@@ -19,27 +19,28 @@
 #include <unistd.h>
 
 enum { THREADS = 4, IDLE_SECONDS = 10 };
-/* Jobs that open files have crews of their own, so that they do not wait for
- * reads and writes. If the device is not known, they share this many. */
-enum { CREWS_APART = 32 };
+/* Jobs that open files have thread pools of their own, so that they do not
+ * wait for reads and writes. If the device is not known, they share this
+ * many. */
+enum { POOLS_APART = 32 };
 #define OPENING UINT64_MAX
 enum { MANY_JOBS = 256, HANGS_SECONDS = 1 };
 
 /* The jobs of one device and the threads that do them. It lives as long as it
  * has threads. */
-typedef struct crew {
-  struct crew *next;
+typedef struct thread_pool {
+  struct thread_pool *next;
   uint64_t device, file;
   pthread_cond_t work;
   ferry__job *jobs, **last; /* oldest first; none has begun */
   unsigned waiting, threads, starting, idle;
   time_t since; /* seconds of the monotonic clock: jobs wait, and none has begun
                  * since then */
-} crew;
+} thread_pool;
 
 static struct {
   pthread_mutex_t lock;
-  crew *crews;
+  thread_pool *pools;
 } writers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void ferry__job_device(ferry__job *job, int fd) {
@@ -147,34 +148,34 @@ static time_t seconds(void) {
   return now.tv_sec;
 }
 
-static bool wait_for_job(crew *crew) {
+static bool wait_for_job(thread_pool *pool) {
   struct timespec until;
   int code = 0;
-  while (!crew->jobs && code != ETIMEDOUT) {
+  while (!pool->jobs && code != ETIMEDOUT) {
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += IDLE_SECONDS;
-    crew->idle++;
-    code = pthread_cond_timedwait(&crew->work, &writers.lock, &until);
-    crew->idle--;
+    pool->idle++;
+    code = pthread_cond_timedwait(&pool->work, &writers.lock, &until);
+    pool->idle--;
   }
-  return crew->jobs;
+  return pool->jobs;
 }
 
-static ferry__job *take(crew *crew) {
-  ferry__job *job = crew->jobs;
-  crew->jobs = job->next;
-  if (!crew->jobs)
-    crew->last = &crew->jobs;
-  crew->waiting--;
-  crew->since = seconds();
+static ferry__job *take(thread_pool *pool) {
+  ferry__job *job = pool->jobs;
+  pool->jobs = job->next;
+  if (!pool->jobs)
+    pool->last = &pool->jobs;
+  pool->waiting--;
+  pool->since = seconds();
   job->begun = true;
   return job;
 }
 
-static void leave(crew *old) {
+static void leave_pool(thread_pool *old) {
   if (--old->threads)
     return;
-  crew **at = &writers.crews;
+  thread_pool **at = &writers.pools;
   while (*at != old)
     at = &(*at)->next;
   *at = old->next;
@@ -183,12 +184,12 @@ static void leave(crew *old) {
 }
 
 static void *run(void *data) {
-  crew *crew = data;
+  thread_pool *pool = data;
   pthread_setname_np(pthread_self(), "ferry-disk");
   pthread_mutex_lock(&writers.lock);
-  crew->starting--;
-  while (wait_for_job(crew)) {
-    ferry__job *job = take(crew);
+  pool->starting--;
+  while (wait_for_job(pool)) {
+    ferry__job *job = take(pool);
     pthread_mutex_unlock(&writers.lock);
     job->work(job);
     pthread_mutex_lock(&writers.lock);
@@ -200,30 +201,30 @@ static void *run(void *data) {
     job->drop(job);
     pthread_mutex_lock(&writers.lock);
   }
-  leave(crew);
+  leave_pool(pool);
   pthread_mutex_unlock(&writers.lock);
   return NULL;
 }
 
 /* ---- Submitting ---------------------------------------------------------- */
 
-static bool start_thread(crew *crew) {
-  if (!ferry__thread_start(run, crew, 0))
+static bool start_thread(thread_pool *pool) {
+  if (!ferry__thread_start(run, pool, 0))
     return false;
-  crew->threads++;
-  crew->starting++;
+  pool->threads++;
+  pool->starting++;
   return true;
 }
 
-static crew *known_crew(const ferry__job *job) {
-  crew *found = writers.crews;
+static thread_pool *known_pool(const ferry__job *job) {
+  thread_pool *found = writers.pools;
   while (found && (found->device != job->device || found->file != job->file))
     found = found->next;
   return found;
 }
 
-static crew *find_crew(const ferry__job *job) {
-  crew *found = known_crew(job);
+static thread_pool *find_pool(const ferry__job *job) {
+  thread_pool *found = known_pool(job);
   if (found || !(found = calloc(1, sizeof *found)))
     return found;
   found->device = job->device;
@@ -235,31 +236,31 @@ static crew *find_crew(const ferry__job *job) {
     free(found);
     return NULL;
   }
-  found->next = writers.crews;
-  writers.crews = found;
+  found->next = writers.pools;
+  writers.pools = found;
   return found;
 }
 
 /* With the lock held. */
-static bool hangs(const crew *crew) {
-  return crew && crew->waiting >= MANY_JOBS &&
-         seconds() - crew->since > HANGS_SECONDS;
+static bool hangs(const thread_pool *pool) {
+  return pool && pool->waiting >= MANY_JOBS &&
+         seconds() - pool->since > HANGS_SECONDS;
 }
 
 /* With the lock held. Returns false if there is no thread. */
 static bool enqueue(ferry__job *job) {
-  crew *crew = find_crew(job);
-  if (!crew)
+  thread_pool *pool = find_pool(job);
+  if (!pool)
     return false;
   job->next = NULL;
-  *crew->last = job;
-  crew->last = &job->next;
-  if (!crew->waiting++)
-    crew->since = seconds();
+  *pool->last = job;
+  pool->last = &job->next;
+  if (!pool->waiting++)
+    pool->since = seconds();
   /* An idle thread that has not woken yet may be taken by another job. */
-  if (crew->idle + crew->starting < crew->waiting && crew->threads < THREADS)
-    start_thread(crew);
-  pthread_cond_signal(&crew->work);
+  if (pool->idle + pool->starting < pool->waiting && pool->threads < THREADS)
+    start_thread(pool);
+  pthread_cond_signal(&pool->work);
   return true;
 }
 
@@ -272,77 +273,78 @@ void ferry__job_put(ferry__job *job) {
   pthread_mutex_unlock(&writers.lock);
 }
 
-/* A job of no loop. */
-typedef struct errand {
+/* A job that does not return to a loop. */
+typedef struct detached_job {
   ferry__job job;
   void (*work)(void *context);
   void *context;
-} errand;
+} detached_job;
 
-static void run_errand(ferry__job *job) {
-  const errand *errand = (struct errand *)job;
-  errand->work(errand->context);
+static void run_detached(ferry__job *job) {
+  const detached_job *detached = (detached_job *)job;
+  detached->work(detached->context);
 }
 
-static void drop_errand(ferry__job *job) { free(job); }
+static void drop_detached(ferry__job *job) { free(job); }
 
-static errand *new_errand(void (*work)(void *context), void *context) {
-  errand *errand = calloc(1, sizeof *errand);
-  if (!errand)
+static detached_job *new_detached(void (*work)(void *context), void *context) {
+  detached_job *detached = calloc(1, sizeof *detached);
+  if (!detached)
     return NULL;
-  errand->job.work = run_errand;
-  errand->job.drop = drop_errand;
-  errand->work = work;
-  errand->context = context;
-  return errand;
+  detached->job.work = run_detached;
+  detached->job.drop = drop_detached;
+  detached->work = work;
+  detached->context = context;
+  return detached;
 }
 
-static int send_errand(errand *errand, bool refuses) {
+/* If it `refuses`, it does not enqueue a job for a device that hangs. */
+static int enqueue_detached(detached_job *detached, bool refuses) {
   int code = 0;
   pthread_mutex_lock(&writers.lock);
-  if (refuses && hangs(known_crew(&errand->job)))
+  if (refuses && hangs(known_pool(&detached->job)))
     code = ETIMEDOUT;
-  else if (!enqueue(&errand->job))
+  else if (!enqueue(&detached->job))
     code = EAGAIN;
   pthread_mutex_unlock(&writers.lock);
   if (code)
-    free(errand);
+    free(detached);
   return code;
 }
 
 int ferry_work_on_file(int fd, void (*work)(void *context), void *context) {
-  errand *errand = new_errand(work, context);
-  if (!errand)
+  detached_job *detached = new_detached(work, context);
+  if (!detached)
     return ENOMEM;
-  ferry__job_device(&errand->job, fd);
-  return send_errand(errand, false); /* it may close a file */
+  ferry__job_device(&detached->job, fd);
+  return enqueue_detached(detached, false); /* it may close a file */
 }
 
 int ferry_work_in(const char *directory, uint64_t number,
                   void (*work)(void *context), void *context) {
-  errand *errand = new_errand(work, context);
-  if (!errand)
+  detached_job *detached = new_detached(work, context);
+  if (!detached)
     return ENOMEM;
-  if (find_device(&errand->job, directory))
-    errand->job.file = OPENING;
+  if (find_device(&detached->job, directory))
+    detached->job.file = OPENING;
   else /* apart from descriptors without a known device: they have 0 */
-    errand->job.file = number % CREWS_APART + 1;
-  return send_errand(errand, true);
+    detached->job.file = number % POOLS_APART + 1;
+  return enqueue_detached(detached, true);
 }
 
 int ferry_file_hangs(const char *path) {
   ferry__job job = {.device = 0};
   pthread_mutex_lock(&writers.lock);
-  crew *crew = writers.crews;
-  while (crew && !hangs(crew))
-    crew = crew->next;
+  thread_pool *pool = writers.pools;
+  while (pool && !hangs(pool))
+    pool = pool->next;
   pthread_mutex_unlock(&writers.lock);
-  if (!crew)
+  if (!pool)
     return 0;
   if (!find_device(&job, path))
     return 0;
   pthread_mutex_lock(&writers.lock);
-  bool found = hangs(known_crew(&job));
+  bool found = hangs(known_pool(&job));
   pthread_mutex_unlock(&writers.lock);
   return found;
 }

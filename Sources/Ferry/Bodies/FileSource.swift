@@ -6,7 +6,7 @@ import Glibc
 /// Reads a file without blocking the event loop on the disk.
 ///
 /// Data in the page cache is copied directly to the destination (preadv2(2) with `RWF_NOWAIT`). Other data is read
-/// ahead on a thread of its device, one read at a time; blocks travel from the reader to the loop and back. If the
+/// ahead on a thread of its device, one read at a time; blocks go from the reader to the loop and back. If the
 /// event loop supports it, the system itself sends data from the page cache (sendfile(2)), at three fifths of the cost.
 final class FileSource: BodySource {
     fileprivate struct Block {

@@ -107,10 +107,10 @@ final class Download: Sendable {
         _ call: Call, _ control: RunControl, by core: AgentCore, _ answer: inout Answer
     ) async throws(RequestError) -> Response {
         let lead = DownloadWorker(self, call)
-        var travel = Exchange(core, call, control, lead, after: answer)
+        var exchange = Exchange(core, call, control, lead, after: answer)
         while true {
             do throws(RequestError) {
-                answer = await travel.run(after: answer)
+                answer = await exchange.run(after: answer)
                 let response = try core.builder.response(of: answer, url: call.url)
                 if state.withLock({ $0.isComplete }) { return response }
                 throw await lead.refusal(of: response, to: control, by: core)
@@ -122,7 +122,7 @@ final class Download: Sendable {
                     throw control.end == nil ? fault ?? error : error
                 }
                 // A transfer that was broken off was sent, too.
-                if case .arrived(let result, _) = answer { travel.leave(result) }
+                if case .arrived(let result, _) = answer { exchange.leave(result) }
                 lead.beginAnew()
                 control.takeUp()
                 answer = .unsent

@@ -84,16 +84,16 @@ final class RequestBuilder: Sendable {
         after reading: RequestReading? = nil
     ) throws(RequestError) -> BuiltRequest {
         if let reading, reading.isPrebuilt {
-            let custom = OutgoingRequest(
+            let prebuilt = OutgoingRequest(
                 own: reading.method, url: reading.joined.url, headers: reading.headers, body: reading.body)
             return try build(
-                custom, at: reading.joined, as: request, reading.isPublicOnly, encodings: reading.acceptedEncodings,
+                prebuilt, at: reading.joined, as: request, reading.isPublicOnly, encodings: reading.acceptedEncodings,
                 opensBody: opensBody, defersFiles: defersFiles)
         }
-        if reading == nil, let custom = request.prebuiltRequest {
-            let joined = try join(custom.url)
+        if reading == nil, let prebuilt = request.prebuiltRequest {
+            let joined = try join(prebuilt.url)
             return try build(
-                custom, at: joined, as: request, encodings: request.acceptedEncodings, opensBody: opensBody,
+                prebuilt, at: joined, as: request, encodings: request.acceptedEncodings, opensBody: opensBody,
                 defersFiles: defersFiles)
         }
         let method = if let reading { reading.method } else { request.method }
