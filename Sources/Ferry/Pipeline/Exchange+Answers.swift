@@ -219,7 +219,7 @@ extension Exchange {
             // It may be gone.
             if result.status == 0 { isTargetServing = false }
         } else if result.status >= 400 {
-            outcome = .answer(status: result.status, headers: Headers(result))
+            outcome = .response(status: result.status, headers: Headers(result))
         } else {
             return nil
         }

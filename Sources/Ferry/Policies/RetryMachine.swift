@@ -63,7 +63,7 @@ struct RetryMachine: Sendable {
         }
         guard surroundings.isBodyReplayable else { return .deliver(.bodyNotReplayable) }
         var wait = backOff(random)
-        if case .answer(_, let headers) = attempt.outcome,
+        if case .response(_, let headers) = attempt.outcome,
             let asked = RetryAfter.wait(headers.values(of: "Retry-After"), now: surroundings.now)
         {
             if asked > policy.maxRetryAfter { return .deliver(.waitTooLong) }
@@ -79,7 +79,7 @@ struct RetryMachine: Sendable {
     private func isRetried(_ attempt: FailedAttempt) -> Bool {
         switch attempt.outcome {
         case .fault(let error): policy.retryableErrors.contains { $0 ~= error }
-        case .answer(let status, _): policy.statuses.contains(status)
+        case .response(let status, _): policy.statuses.contains(status)
         }
     }
 
@@ -100,7 +100,7 @@ struct RetryMachine: Sendable {
     /// What no policy and no rule retries.
     private static func isFinal(_ attempt: FailedAttempt) -> Bool {
         switch attempt.outcome {
-        case .answer(let status, _): return status == 401 || status == 407
+        case .response(let status, _): return status == 401 || status == 407
         case .fault(let error):
             switch error.code {
             case .cancelled, .shutdown, .queueFull, .invalidURL, .unsupportedScheme, .invalidRequest, .addressForbidden,

@@ -105,7 +105,7 @@ public struct FailedAttempt: Sendable {
         /// With an error, without a complete response.
         case fault(RequestError)
         /// With a response.
-        case answer(status: Int, headers: Headers)
+        case response(status: Int, headers: Headers)
     }
 
     /// How the attempt ended.
@@ -131,12 +131,12 @@ public struct FailedAttempt: Sendable {
     public var mayHaveBeenProcessed: Bool {
         switch outcome {
         case .fault(let error): error.mayHaveBeenProcessed
-        case .answer: true
+        case .response: true
         }
     }
 
     /// The status, if there is a response.
-    public var status: Int? { if case .answer(let status, _) = outcome { status } else { nil } }
+    public var status: Int? { if case .response(let status, _) = outcome { status } else { nil } }
 
     /// The error code, if there is no response.
     public var code: RequestError.Code? { if case .fault(let error) = outcome { error.code } else { nil } }

@@ -20,7 +20,7 @@ import Testing
 
     static func answer(_ status: Int, _ headers: Headers = Headers(), isIdempotent: Bool = true) -> FailedAttempt {
         FailedAttempt(
-            .answer(status: status, headers: headers), attempt: 1, method: isIdempotent ? .get : .post,
+            .response(status: status, headers: headers), attempt: 1, method: isIdempotent ? .get : .post,
             url: "http://h/a", isIdempotent: isIdempotent, headers: Headers())
     }
 
@@ -277,7 +277,7 @@ import Testing
         #expect(answer.status == 503)
         #expect(answer.code == nil)
         #expect(answer.mayHaveBeenProcessed)
-        guard case .answer(_, let headers) = answer.outcome else { return }
+        guard case .response(_, let headers) = answer.outcome else { return }
         #expect(headers["X-Reason"] == "tired")
     }
 }
