@@ -3,7 +3,7 @@ import FerrySynchronization
 import FerryTransport
 
 extension StubTransport {
-    /// Creates a stub that answers from a recording. Each request gets the response of the first unused exchange with
+    /// Creates a stub that responds from a recording. Each request gets the response of the first unused exchange with
     /// the same method, URL and body. When all of these were used, it gets that of the last one.
     ///
     ///     let stub = StubTransport(har: try HTTPArchive(contentsOf: path))
@@ -14,11 +14,11 @@ extension StubTransport {
     /// failure is replayed as a failure.
     public convenience init(har archive: HTTPArchive) {
         let player = ArchivePlayer(archive)
-        self.init { request in player.answer(request) }
+        self.init { request in player.response(to: request) }
     }
 }
 
-/// Chooses the recorded exchange that answers a request.
+/// Chooses the recorded exchange whose response a request gets.
 final class ArchivePlayer: Sendable {
     /// An exchange, and what of it is compared with requests.
     private struct Recorded: Sendable {
@@ -51,7 +51,7 @@ final class ArchivePlayer: Sendable {
         used = Mutex(Array(repeating: false, count: archive.entries.count))
     }
 
-    func answer(_ request: StubTransport.Request) -> StubTransport.Answer {
+    func response(to request: StubTransport.Request) -> StubTransport.Response {
         let parts = Self.parts(of: request.url)
         let exact = places[Address(method: request.method.rawValue, url: parts[0])] ?? []
         let masked = places[Address(method: request.method.rawValue, url: nil)] ?? []
@@ -64,10 +64,10 @@ final class ArchivePlayer: Sendable {
             return chosen
         }
         guard let chosen else { return .unmatched(unmatched(request, parts)) }
-        return answer(of: recorded[chosen].entry)
+        return response(of: recorded[chosen].entry)
     }
 
-    private func answer(of entry: HTTPArchive.Entry) -> StubTransport.Answer {
+    private func response(of entry: HTTPArchive.Entry) -> StubTransport.Response {
         let response = entry.response
         // Also if its head had arrived before.
         if response.status == 0 || entry._error != nil {
@@ -88,8 +88,8 @@ final class ArchivePlayer: Sendable {
         return .response(status: response.status, headers: headers, body: body)
     }
 
-    /// Whether a field is true of the answer, too. Bodies are recorded after decoding, and their secrets are masked. A
-    /// response to HEAD, and a 304, describe a body that they do not have.
+    /// Whether a field is true of the replayed response, too. Bodies are recorded after decoding, and their secrets are
+    /// masked. A response to HEAD, and a 304, describe a body that they do not have.
     private static func isKept(_ field: HTTPArchive.Pair, of entry: HTTPArchive.Entry, _ body: [UInt8]) -> Bool {
         let describesOther = entry.request.method == "HEAD" || entry.response.status == 304
         switch field.name.lowercased() {
@@ -241,9 +241,9 @@ package enum RecordedBody {
     }
 }
 
-extension StubTransport.Answer {
+extension StubTransport.Response {
     /// A failed connection with this message.
-    static func unmatched(_ message: String) -> StubTransport.Answer {
+    static func unmatched(_ message: String) -> StubTransport.Response {
         var failure = TransferFailure(.connect, .connectFailed)
         failure.message = message
         return .failure(failure)

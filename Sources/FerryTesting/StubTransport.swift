@@ -3,7 +3,7 @@ public import Ferry
 import FerrySynchronization
 import FerryTransport
 
-/// A stand-in for the network in tests: a script answers each request, and everything that reached the stub is
+/// A stand-in for the network in tests: a script responds to each request, and everything that reached the stub is
 /// recorded.
 ///
 ///     let stub = StubTransport { request in
@@ -51,21 +51,23 @@ public final class StubTransport: Sendable {
 
     let state = Mutex(State())
     private let queue = DispatchQueue(label: "ferry.stub")
-    private let script: @Sendable (Request) -> Answer
+    private let script: @Sendable (Request) -> Response
 
-    /// Creates a stub with a closure that answers each request. It runs on the stub's thread, one call at a time.
-    public init(_ script: @escaping @Sendable (Request) -> Answer) { self.script = script }
+    /// Creates a stub with a closure that returns the response to each request. The closure runs on the stub's thread,
+    /// one call at a time.
+    public init(_ script: @escaping @Sendable (Request) -> Response) { self.script = script }
 
-    /// Creates a stub that gives every request the same answer.
-    public convenience init(always answer: Answer) { self.init { _ in answer } }
+    /// Creates a stub that gives every request the same response.
+    public convenience init(always response: Response) { self.init { _ in response } }
 
-    /// Creates a stub that gives the first request the first answer, the second the second, and so on. The last answer
-    /// is for all later requests.
+    /// Creates a stub that gives the first request the first response, the second the second, and so on. The last
+    /// response is for all later requests.
     ///
-    ///     let stub = StubTransport(answers: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
-    public convenience init(answers: [Answer]) {
-        precondition(!answers.isEmpty, "a stub needs an answer")
-        self.init { request in answers[min(request.number, answers.count) - 1] }
+    ///     let stub = StubTransport(
+    ///         responses: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
+    public convenience init(responses: [Response]) {
+        precondition(!responses.isEmpty, "a stub needs a response")
+        self.init { request in responses[min(request.number, responses.count) - 1] }
     }
 
     /// The requests so far, in order of arrival.
@@ -123,20 +125,20 @@ public final class StubTransport: Sendable {
         scheduleTurn()
     }
 
-    /// Answers a request that was held; no effect if it has been answered or cancelled.
-    public func answer(_ request: Request, with answer: Answer) {
+    /// Responds to a request that was held; no effect if it has its response or was cancelled.
+    public func respond(to request: Request, with response: Response) {
         state.withLock { state in
             guard let id = state.open.first(where: { $0.value.request.number == request.number })?.key else { return }
-            state.finish(id, with: answer)
+            state.finish(id, with: response)
         }
         scheduleTurn()
     }
 
     /// Gives all held requests this response, in one turn.
-    public func releaseAll(with answer: Answer = .response()) {
+    public func releaseAll(with response: Response = .response()) {
         state.withLock { state in
             let held = state.open.filter(\.value.isHeld).sorted { $0.value.request.number < $1.value.request.number }
-            for (id, _) in held { state.finish(id, with: answer) }
+            for (id, _) in held { state.finish(id, with: response) }
         }
         scheduleTurn()
     }
@@ -162,7 +164,7 @@ public final class StubTransport: Sendable {
         }
         for (id, entry) in arrived {
             if entry.reportsStart { receiver?.transferStarted(id) }
-            if entry.pull == nil { answer(id, entry.request) } else { pull(id, receiver) }
+            if entry.pull == nil { respond(id, entry.request) } else { pull(id, receiver) }
         }
         for id in resumed { pull(id, receiver) }
         let ready = state.withLock { state in
@@ -175,10 +177,10 @@ public final class StubTransport: Sendable {
     }
 
     /// [queue] Calls the script.
-    func answer(_ id: TransferID, _ request: Request) {
-        let answer = script(request)
+    func respond(_ id: TransferID, _ request: Request) {
+        let response = script(request)
         let woken = state.withLock { state in
-            state.finish(id, with: answer)
+            state.finish(id, with: response)
             return state.takeWoken()
         }
         for waiter in woken { waiter.resume() }
@@ -199,9 +201,9 @@ extension StubTransport.State {
     }
 
     /// Adds the one result of a transfer to the turn, unless it has one.
-    mutating func finish(_ id: TransferID, with answer: StubTransport.Answer) {
+    mutating func finish(_ id: TransferID, with response: StubTransport.Response) {
         guard open[id] != nil else { return }
-        guard let result = answer.result(id) else {
+        guard let result = response.result(id) else {
             open[id]?.isHeld = true
             return
         }
@@ -263,6 +265,6 @@ extension StubTransport {
             state.requests[request.number - 1].body = body
             return request
         }
-        if let request { answer(id, request) }
+        if let request { respond(id, request) }
     }
 }

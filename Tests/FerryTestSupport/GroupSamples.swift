@@ -27,7 +27,7 @@ struct Count: Request {
 
 extension StubTransport {
     /// Responds with 200, except for these paths.
-    convenience init(_ answers: [String: Answer]) {
+    convenience init(_ answers: [String: Response]) {
         self.init { request in
             answers[String(request.url.dropFirst("http://h".count))] ?? .response()
         }

@@ -37,7 +37,7 @@ struct Halting: Request {
     @Test("A run that was processed but not yet delivered ends cancelled", arguments: Course.allCases)
     func processed(course: Course) async throws {
         var configuration = NetworkConfiguration.test
-        var answers = [StubTransport.Answer.response()]
+        var answers = [StubTransport.Response.response()]
         switch course {
         case .plain: break
         case .retried:
@@ -46,7 +46,7 @@ struct Halting: Request {
         case .adapted: configuration.adapters = [Adapt { _, _ in }]
         case .cached: break
         }
-        let agent = NetworkAgent(configuration: configuration, stub: StubTransport(answers: answers))
+        let agent = NetworkAgent(configuration: configuration, stub: StubTransport(responses: answers))
         let queue = DispatchQueue(label: "test")
         queue.suspend()
         let outcomes = [Outcome<Response>(), Outcome<Response>()]
@@ -149,7 +149,7 @@ struct Halting: Request {
         func cancel(_ id: TransferID) {
             if cancels.add(1, ordering: .relaxed).newValue == 1 {
                 for request in stub.held.dropFirst() {
-                    stub.answer(request, with: .redirect(to: "/there", status: status))
+                    stub.respond(to: request, with: .redirect(to: "/there", status: status))
                 }
                 handedOver.wait()
             }

@@ -8,7 +8,7 @@ import Testing
 @testable import FerryTestSupport
 
 @Suite struct NetworkAgentTests {
-    private func agent(_ answer: StubTransport.Answer) -> NetworkAgent {
+    private func agent(_ answer: StubTransport.Response) -> NetworkAgent {
         NetworkAgent(configuration: .test, stub: StubTransport(always: answer))
     }
 

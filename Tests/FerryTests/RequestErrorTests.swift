@@ -33,7 +33,7 @@ import Testing
     /// By the error of a stub, too.
     @Test func whatMayHaveBeenProcessedIsNotRetried() async throws {
         for (answer, phase, attempts) in [
-            (StubTransport.Answer.failure(.connect(.refused)), RequestPhase.connect, 2),
+            (StubTransport.Response.failure(.connect(.refused)), RequestPhase.connect, 2),
             (.failure(.dns(.temporary)), .dns, 2), (.failure(.connectionReset), .waitingHead, 1),
             (.failure(.connectionReset, mayHaveBeenProcessed: false), .waitingHead, 2),
             (.failure(.incompleteBody), .body, 1), (.failure(.http2Stream(.refused)), .waitingHead, 2),

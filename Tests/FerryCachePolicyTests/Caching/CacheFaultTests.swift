@@ -51,7 +51,7 @@ import Testing
 
     @Test func memoryStandsInForAServerThatFailsWhereTheDiskFailsToo() async throws {
         try Data([1]).write(to: URL(filePath: bench.path))
-        let agent = bench.agent(StubTransport(answers: [.response(body: "answer 1"), .response(status: 503)]))
+        let agent = bench.agent(StubTransport(responses: [.response(body: "answer 1"), .response(status: 503)]))
         _ = try await agent.send(Kept())
         bench.advance(by: .seconds(61))
         let reply = try await agent.send(Kept(), cache: .cacheElseNetwork(staleIfError: .seconds(60)))

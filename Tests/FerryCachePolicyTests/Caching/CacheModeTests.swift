@@ -68,7 +68,7 @@ import Testing
         await agent.shutdown()
     }
 
-    private func failing(_ later: StubTransport.Answer) -> StubTransport {
+    private func failing(_ later: StubTransport.Response) -> StubTransport {
         StubTransport { $0.number == 1 ? .response(body: "answer 1") : later }
     }
 

@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func onlyWhatPassedValidationIsKept() async throws {
-        let stub = StubTransport(answers: [.response(status: 500), .response(body: "good")])
+        let stub = StubTransport(responses: [.response(status: 500), .response(body: "good")])
         let agent = bench.agent(stub)
         #expect(await fault { try await agent.send(Kept()) } == .invalidStatusCode(500))
         #expect(try await texts(agent, Kept(), Kept()) == ["good", "cached good"])
@@ -77,7 +77,7 @@ import Testing
     @Test func aValueThatCannotBeMadeIsNotKept() async throws {
         var number = HTTPRequest(.get, "/n", as: Int.self)
         number.cachePolicy = .timeToLive(.seconds(60), write: .synchronous)
-        let stub = StubTransport(answers: [.response(body: "[]"), .response(body: "7")])
+        let stub = StubTransport(responses: [.response(body: "[]"), .response(body: "7")])
         let agent = bench.agent(stub)
         #expect(await fault { try await agent.send(number) } == .decoding)
         #expect(try await agent.send(number).value == 7)

@@ -51,7 +51,7 @@ import Testing
         #expect(await agent.cache.remove(kept))
         let late = start(agent, kept)
         await stub.waitForHeld(2)
-        stub.answer(try #require(stub.held.first), with: .response(body: "old"))
+        stub.respond(to: try #require(stub.held.first), with: .response(body: "old"))
         #expect(try await early.outcome.result.get().value == "old")
         stub.releaseAll(with: .response(body: "new"))
         #expect(try await late.outcome.result.get().value == "new")

@@ -106,7 +106,7 @@ import Testing
         }
         _ = try await agent.send(kept(method: .head))
         for (index, body) in ["old", "new"].enumerated() {
-            stub.answer(stub.requests[index], with: .response(headers: fields, body: body))
+            stub.respond(to: stub.requests[index], with: .response(headers: fields, body: body))
             _ = try await runs[index].value
         }
         #expect(try await texts(agent, kept()) == ["cached new"])

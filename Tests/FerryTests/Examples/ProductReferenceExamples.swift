@@ -102,7 +102,7 @@ import Testing
     }
 
     private func inTurn() -> StubTransport {
-        let stub = StubTransport(answers: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
+        let stub = StubTransport(responses: [.response(status: 503), .redirect(to: "/there"), .response(body: "here")])
         return stub
     }
 }

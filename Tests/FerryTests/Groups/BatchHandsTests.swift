@@ -16,7 +16,7 @@ import Testing
         async let values = agent.send(batch: (0..<20).map { Count(number: $0) })
         await stub.waitForHeld(20)
         #expect(stub.requests.count == 40)
-        for request in stub.held.reversed() { stub.answer(request, with: .response()) }
+        for request in stub.held.reversed() { stub.respond(to: request, with: .response()) }
         #expect(try await values == Array(0..<20))
     }
 
@@ -56,7 +56,7 @@ import Testing
         }
         await stub.waitForHeld(4)
         let fails = try #require(stub.held.first { $0.url.hasSuffix("/fails") })
-        stub.answer(fails, with: .failure(.connectionReset))
+        stub.respond(to: fails, with: .failure(.connectionReset))
         let error = await failure
         #expect(error?.code == .connectionReset)
         #expect(error?.failedIndex == 3)
@@ -134,7 +134,7 @@ import Testing
         let agent = NetworkAgent.with(stub)
         async let values = agent.send(batch: (0..<700).map { ChainRequest(Count(number: $0)) })
         await stub.waitForHeld(700)
-        for request in stub.held.shuffled() { stub.answer(request, with: .response()) }
+        for request in stub.held.shuffled() { stub.respond(to: request, with: .response()) }
         #expect(try await values == Array(0..<700))
     }
 

@@ -19,7 +19,7 @@ import Testing
         let agent = NetworkAgent.with(stub)
         async let values = agent.send(batch: (0..<10).map { Count(number: $0) })
         await stub.waitForHeld(10)
-        for request in stub.held.reversed() { stub.answer(request, with: .response()) }
+        for request in stub.held.reversed() { stub.respond(to: request, with: .response()) }
         #expect(try await values == Array(0..<10))
     }
 
@@ -68,7 +68,7 @@ import Testing
         await stub.waitForHeld(8)
         for await step in progress where step.finished == 2 { break }
         let fourth = try #require(stub.held.first { $0.url.hasSuffix("/4") })
-        stub.answer(fourth, with: .response(status: 404))
+        stub.respond(to: fourth, with: .response(status: 404))
         let error = try #require(await outcome.error)
         #expect(error.code == .invalidStatusCode(404))
         #expect(error.failedIndex == 4)

@@ -185,7 +185,7 @@ import Testing
             }
             request.headers["X-Attempt"] = String(now)
         }
-        let stub = StubTransport(answers: [.response(status: 503), .failure(.connectionReset), .response()])
+        let stub = StubTransport(responses: [.response(status: 503), .failure(.connectionReset), .response()])
         let agent = agent([number], stub) { $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .zero) }
         try await agent.send(Get())
         #expect(stub.requests.map { $0.headers["X-Attempt"] } == ["1", "2", "3"])
@@ -193,7 +193,7 @@ import Testing
 
     @Test func redirectsPassThemBy() async throws {
         let count = Mutex(0)
-        let stub = StubTransport(answers: [.redirect(to: "/y"), .response()])
+        let stub = StubTransport(responses: [.redirect(to: "/y"), .response()])
         try await agent([Adapt { _, _ in count.withLock { $0 += 1 } }], stub).send(Get())
         #expect(count.withLock { $0 } == 1)
         #expect(stub.requests.count == 2)

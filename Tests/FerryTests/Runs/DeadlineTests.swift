@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func timeInTheProcessingQueueCountsBeforeARetry() async {
-        let stub = StubTransport(answers: [.response(status: 503), .response()])
+        let stub = StubTransport(responses: [.response(status: 503), .response()])
         let error = await heldUp(stub).error
         #expect(error?.code == .invalidStatusCode(503) && error?.attempts == 1)
         #expect(stub.requests.count == 1)
@@ -40,7 +40,7 @@ import Testing
         var configuration = NetworkConfiguration.test
         configuration.deadline = .milliseconds(300)
         configuration.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .zero)
-        let stub = StubTransport(answers: [.response(status: 503), .response()])
+        let stub = StubTransport(responses: [.response(status: 503), .response()])
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let run = AwaitedRun.start(Get(), by: agent.core)
         let first = await run.answer(by: agent.core)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test func andBeforeWhatFollowsARedirect() async {
-        let stub = StubTransport(answers: [.redirect(to: "/y"), .response()])
+        let stub = StubTransport(responses: [.redirect(to: "/y"), .response()])
         let error = await heldUp(stub).error
         #expect(error?.code == .timeout(.deadline) && error?.attempts == 1)
         #expect(stub.requests.count == 1)

@@ -9,12 +9,12 @@ import Testing
     private let kim = Credential(user: "kim", password: "pw")
 
     private func sent(
-        _ answers: [StubTransport.Answer], headers: Headers = [:],
+        _ answers: [StubTransport.Response], headers: Headers = [:],
         _ change: (inout NetworkConfiguration) -> Void = { _ in }
     ) async throws -> [Credential?] {
         var configuration = NetworkConfiguration.test
         change(&configuration)
-        let stub = StubTransport(answers: answers)
+        let stub = StubTransport(responses: answers)
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         try await agent.send(Full(headers: headers, authorization: .digest("kim", "pw")))
         #expect(stub.requests.allSatisfy { $0.headers["Authorization"] == headers["Authorization"] })

@@ -67,7 +67,7 @@ import Testing
                 }
             ]
         }
-        let stub = stub ?? StubTransport(answers: place == .second ? [.redirect(to: "/second")] : [.response()])
+        let stub = stub ?? StubTransport(responses: place == .second ? [.redirect(to: "/second")] : [.response()])
         return NetworkAgent(configuration: configuration, stub: stub)
     }
 
@@ -218,7 +218,7 @@ import Testing
     }
 
     @Test func aTransferOnTheWayIsCancelled() async {
-        let stub = StubTransport(answers: [.redirect(to: "/second"), .hold])
+        let stub = StubTransport(responses: [.redirect(to: "/second"), .hold])
         let agent = NetworkAgent(configuration: .test, stub: stub)
         let task = Task { await code { () throws(RequestError) in try await agent.send(Get()) } }
         await stub.waitForHeld(1)

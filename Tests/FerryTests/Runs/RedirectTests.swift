@@ -8,11 +8,11 @@ import Testing
 /// Redirects of runs; the decisions are tested with the machine.
 @Suite struct RedirectTests {
     private func agent(
-        _ answers: [StubTransport.Answer], _ change: (inout NetworkConfiguration) -> Void = { _ in }
+        _ answers: [StubTransport.Response], _ change: (inout NetworkConfiguration) -> Void = { _ in }
     ) -> (NetworkAgent, StubTransport) {
         var configuration = NetworkConfiguration.test
         change(&configuration)
-        let stub = StubTransport(answers: answers)
+        let stub = StubTransport(responses: answers)
         return (NetworkAgent(configuration: configuration, stub: stub), stub)
     }
 
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test func aPriorityThatWasChangedHoldsForWhatFollows() async throws {
-        let stub = StubTransport(answers: [.hold, .redirect(to: "/z"), .response(status: 503), .response()])
+        let stub = StubTransport(responses: [.hold, .redirect(to: "/z"), .response(status: 503), .response()])
         var configuration = NetworkConfiguration.test
         configuration.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .zero)
         let agent = NetworkAgent(configuration: configuration, stub: stub)

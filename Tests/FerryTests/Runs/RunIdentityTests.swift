@@ -190,7 +190,7 @@ import Testing
     }
 
     @Test func requestsGoWhenTheirResultIsDelivered() async throws {
-        let agent = agent(StubTransport(answers: [.redirect(to: "/y"), .response()]))
+        let agent = agent(StubTransport(responses: [.redirect(to: "/y"), .response()]))
         #expect(try await isGone { try await agent.send(Holding(token: $0)) })
         let tasks = Mutex<[RequestTask<Response>]>([])
         #expect(

@@ -161,7 +161,7 @@ import Testing
         await stub.waitForHeld(1)
         agent.baseURL = "http://other"
         try await agent.send(Get())
-        stub.answer(stub.requests[0], with: .response(status: 302, headers: ["Location": "y"]))
+        stub.respond(to: stub.requests[0], with: .response(status: 302, headers: ["Location": "y"]))
         #expect(try await first.value == "http://base/v1/y")
         #expect(stub.requests.map(\.url) == ["http://base/v1/x", "http://other/x", "http://base/v1/y"])
     }
@@ -179,7 +179,7 @@ import Testing
             servers.baseURL = "http://other"
             servers.urlFilters = []
         }
-        stub.answer(stub.requests[0], with: .response(status: 503))
+        stub.respond(to: stub.requests[0], with: .response(status: 503))
         #expect(await outcome.code == nil)
         #expect(stub.requests.map(\.url) == ["http://base/v1/t/x", "http://base/v1/t/x"])
     }

@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    private func code(_ request: Checked, _ answer: StubTransport.Answer) async -> RequestError.Code? {
+    private func code(_ request: Checked, _ answer: StubTransport.Response) async -> RequestError.Code? {
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: answer))
         return await FerryTestSupport.code { () throws(RequestError) in try await agent.send(request) }
     }
@@ -72,7 +72,7 @@ import Testing
 
     @Test func thenTheFormat() async {
         let request = all
-        let answer = StubTransport.Answer.response(headers: ["Content-Type": "text/html"], body: body)
+        let answer = StubTransport.Response.response(headers: ["Content-Type": "text/html"], body: body)
         #expect(await code(request, answer) == .decoding)
         #expect(request.asked.all == ["status", "format"])
     }
@@ -90,7 +90,7 @@ import Testing
     @Test func thenTheValue() async {
         var request = all
         request.formatFails = false
-        let answer = StubTransport.Answer.response(headers: ["Content-Type": "text/html"], body: #"["body"]"#)
+        let answer = StubTransport.Response.response(headers: ["Content-Type": "text/html"], body: #"["body"]"#)
         #expect(await code(request, answer) == .applicationError)
         #expect(request.asked.all == ["status", "format", "value"])
         request.valueFails = false
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func theErrorSaysWhatWasNotAsked() async throws {
-        let answer = StubTransport.Answer.response(headers: ["Content-Type": "Text/Plain; x=canary"], body: "canary")
+        let answer = StubTransport.Response.response(headers: ["Content-Type": "Text/Plain; x=canary"], body: "canary")
         let agent = NetworkAgent(configuration: .test, stub: StubTransport(always: answer))
         do throws(RequestError) {
             try await agent.send(all)

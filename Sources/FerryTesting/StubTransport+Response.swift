@@ -6,7 +6,7 @@ extension StubTransport {
     public enum Event: Sendable, Hashable {
         /// The request was submitted.
         case submitted(Int)
-        /// It was cancelled before its answer.
+        /// It was cancelled before its response.
         case cancelled(Int)
         /// It was moved to another queue.
         case priorityChanged(Int, RequestPriority)
@@ -14,8 +14,8 @@ extension StubTransport {
         case shutdown
     }
 
-    /// How the stub answers a request: with a response, with a failure, or not yet.
-    public struct Answer: Sendable {
+    /// How the stub responds to a request: as a server, with a failure of the network, or not yet.
+    public struct Response: Sendable {
         private enum Kind: Sendable {
             case hold
             case response(head: [UInt8], body: [UInt8])
@@ -24,25 +24,25 @@ extension StubTransport {
 
         private let kind: Kind
 
-        /// Holds the request until the test answers it.
-        public static var hold: Answer { Answer(kind: .hold) }
+        /// Holds the request until the test responds to it with ``StubTransport/respond(to:with:)``.
+        public static var hold: Response { Response(kind: .hold) }
 
         /// A response; its head is parsed by the same rules as one from the network.
-        public static func response(status: Int = 200, headers: Headers = Headers(), body: [UInt8]) -> Answer {
+        public static func response(status: Int = 200, headers: Headers = Headers(), body: [UInt8]) -> Response {
             var head = "HTTP/1.1 \(status) \r\n"
             for field in headers { head += "\(field.name): \(field.value)\r\n" }
-            return Answer(kind: .response(head: Array((head + "\r\n").utf8), body: body))
+            return Response(kind: .response(head: Array((head + "\r\n").utf8), body: body))
         }
 
         /// A response with a text body.
-        public static func response(status: Int = 200, headers: Headers = Headers(), body: String = "") -> Answer {
+        public static func response(status: Int = 200, headers: Headers = Headers(), body: String = "") -> Response {
             response(status: status, headers: headers, body: Array(body.utf8))
         }
 
         /// A redirect to a relative or an absolute URL.
         public static func redirect(
             to location: String, status: Int = 302, headers: Headers = Headers()
-        ) -> Answer {
+        ) -> Response {
             var headers = headers
             headers.append("Location", location)
             return response(status: status, headers: headers)
@@ -53,14 +53,14 @@ extension StubTransport {
         /// follows whether the server may have processed the request (`RequestError.mayHaveBeenProcessed`), unless
         /// you say so; it decides about retries. A code that no transport can produce, like `decoding`, ends the
         /// process. A detail that none can produce is left out.
-        public static func failure(_ code: RequestError.Code, mayHaveBeenProcessed: Bool? = nil) -> Answer {
+        public static func failure(_ code: RequestError.Code, mayHaveBeenProcessed: Bool? = nil) -> Response {
             guard let failure = TransferFailure(code) else {
                 preconditionFailure("no transport ends with \(code)")
             }
             let phase = phase(of: code)
             // A server refuses a stream before it processes it (RFC 9113, 8.7).
             let wasSent = phase.rawValue > TransferPhase.tls.rawValue && code != .http2Stream(.refused)
-            return Answer(kind: .failure(failure, phase, mayHaveBeenProcessed: mayHaveBeenProcessed ?? wasSent))
+            return Response(kind: .failure(failure, phase, mayHaveBeenProcessed: mayHaveBeenProcessed ?? wasSent))
         }
 
         private static func phase(of code: RequestError.Code) -> TransferPhase {
@@ -75,8 +75,8 @@ extension StubTransport {
         }
 
         /// A failure of the network with a message.
-        static func failure(_ failure: TransferFailure) -> Answer {
-            Answer(kind: .failure(failure, .connect, mayHaveBeenProcessed: false))
+        static func failure(_ failure: TransferFailure) -> Response {
+            Response(kind: .failure(failure, .connect, mayHaveBeenProcessed: false))
         }
 
         /// The result; `nil` for a request that is held.
