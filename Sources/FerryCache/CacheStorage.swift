@@ -43,8 +43,8 @@ public protocol CacheStorage: AnyObject, Sendable {
     var removalsHeard: UInt64 { get }
 
     /// Whether other processes may store entries, too. If so, with the policy `http` the agent looks here for a newer
-    /// entry than the one in memory before it answers without the server, and before a validation whose failure a stale
-    /// response may replace. The default is `true`.
+    /// entry than the one in memory before it delivers that one without a request to the server, and before a
+    /// validation whose failure a stale response may replace. The default is `true`.
     var isShared: Bool { get }
 
     /// The agent has used an entry that it holds in memory, so it should be evicted later. Called at most once a minute
