@@ -3,6 +3,11 @@ public import FerryJSON
 /// The base class for requests that form a class hierarchy. It declares every member of ``Request``, so that subclasses
 /// at any level can override any member.
 ///
+/// The value of a ``BaseRequest`` is always the ``Response``. A `typealias Value = User` in a subclass has no effect,
+/// and the compiler does not warn about it. Where the value is used, it says
+/// `cannot convert value of type 'Response' to specified type 'User'` or
+/// `value of type 'Response' has no member 'name'`. Derive from ``TypedBaseRequest`` to choose the value.
+///
 ///     class ShopRequest: BaseRequest, @unchecked Sendable {
 ///         override var baseURL: String? { "https://shop.example.com/v1" }
 ///     }
@@ -13,9 +18,8 @@ public import FerryJSON
 ///     }
 ///
 /// The class has no state. State that a subclass adds must be constant or protected by a lock; the subclass promises
-/// this with `@unchecked Sendable`. The value of a ``BaseRequest`` is the ``Response``. If the classes of a hierarchy
-/// have different values, derive from ``TypedBaseRequest`` and name the value in the subclass; a `typealias Value` in a
-/// subclass has no effect.
+/// this with `@unchecked Sendable`. If the classes of a hierarchy have different values, derive from
+/// ``TypedBaseRequest`` and name the value in the subclass:
 ///
 ///     class ShopRequest<Value: Sendable>: TypedBaseRequest<Value>, @unchecked Sendable {
 ///         override var baseURL: String? { "https://shop.example.com/v1" }
@@ -34,6 +38,9 @@ open class BaseRequest: TypedBaseRequest<Response>, @unchecked Sendable {
 }
 
 /// The base class of a hierarchy in which each request names its value: ``BaseRequest`` with a type parameter.
+///
+/// Only the type parameter chooses the value: `final class Price: TypedBaseRequest<Int>`. A `typealias Value` in a
+/// subclass has no effect, as with ``BaseRequest``.
 open class TypedBaseRequest<Value: Sendable>: Request, @unchecked Sendable {
     /// Creates the request.
     public init() {}
