@@ -12,7 +12,8 @@ enum EngineOption {
     static var option: CommandOption {
         CommandOption(
             name, value: "NAME", words: words,
-            "automatic: Ferry's own engine where possible; or libcurl (\(TransferEngine.standard.word))")
+            "Choose the engine: automatic (Ferry's own where possible) or libcurl; the default is "
+                + TransferEngine.standard.word)
     }
 
     /// `nil` if it is not set.
