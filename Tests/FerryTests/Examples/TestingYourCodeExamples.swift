@@ -52,7 +52,7 @@ import Testing
         await agent.shutdown()
     }
 
-    @Test func anAnswerThatIsCutShortIsAnError() async throws {
+    @Test func aResponseThatIsCutShortIsAnError() async throws {
         try await withLoopbackServer { server in
             server.script(
                 path: "/users/7",
