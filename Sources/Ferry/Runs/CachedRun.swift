@@ -291,10 +291,15 @@ final class CachedRun: Sendable {
             } else {
                 answer = await stage.answer(call, control, after: found.take())
             }
-            var made = await onQueue(group?.queues?.processing, for: control, by: core) {
-                self.made(request, answer)
+            // The stage asks the request whether the response may be stored.
+            var (made, next): (Made<R.Value>, CacheStage.Next)
+            (made, next, stage) = await onQueue(group?.queues?.processing, for: control, by: core) { [stage] in
+                let made = self.made(request, answer)
+                var stage = stage
+                let next = stage.next(after: answer, (try? made.reply.get())?.response, of: request)
+                return (made, next, stage)
             }
-            switch stage.next(after: answer, (try? made.reply.get())?.response, of: request) {
+            switch next {
             case .end: return (answer, made)
             case .again: continue
             case .write(let kept):
