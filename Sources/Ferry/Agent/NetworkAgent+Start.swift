@@ -53,7 +53,7 @@ extension NetworkAgent {
         let reports = ReportQueue()
         let run = AwaitedRun.start(request, progress: (reports.queue, reports.gated(uploadProgress)), by: core)
         var answer = await run.answer(by: core)
-        if !run.isEnd(answer, of: request, by: core) { answer = await run.goOn(request, after: answer, by: core) }
+        if !run.isEnd(answer, by: core) { answer = await run.goOn(request, after: answer, by: core) }
         await reports.drain(endsInTime: answer.isEarlyEnd)
         return try await run.concludeOffActor(request, answer, by: core)
     }
@@ -195,7 +195,7 @@ package final class LoopSender<R: Request>: AnswerReading, @unchecked Sendable {
 
     /// `nil` if the run continues in a task.
     private func result(of run: AwaitedRun, _ place: Int, _ answer: Answer) -> Result<Response, RequestError>? {
-        if run.isEnd(answer, of: request, by: core) { return conclude(run, answer) }
+        if run.isEnd(answer, by: core) { return conclude(run, answer) }
         Task(executorPreference: clock.executor) {
             let last = await run.goOn(self.request, after: answer, by: self.core)
             self.receiver?.ended(place, self.conclude(run, last))

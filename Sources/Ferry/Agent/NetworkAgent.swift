@@ -45,7 +45,7 @@ public final class NetworkAgent: Sendable {
         }
         let run = AwaitedRun.start(request, by: core)
         var answer = await run.answer(by: core)
-        if !run.isEnd(answer, of: request, by: core) {
+        if !run.isEnd(answer, by: core) {
             answer = await run.goOn(request, after: answer, by: core)
         }
         // If the caller is on no actor, stay here: every hop asks the runtime for an executor.

@@ -7,15 +7,14 @@ extension RequestBuilder {
     func cacheTarget<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> CacheTarget {
         if let custom = request.prebuiltRequest {
             let joined = try join(custom.url)
-            let isPublicOnly = isPublicOnly(request)
+            let (isPublicOnly, redirects) = (isPublicOnly(request), request.redirectPolicy)
             var key = CacheKeyMaterial(custom.method, joined.url, trust: trust, isPublicOnly: isPublicOnly)
             let reading = RequestReading(
-                of: request, joined: joined, headers: custom.headers, isPublicOnly: isPublicOnly, method: custom.method,
-                body: custom.body, isPrebuilt: true)
+                custom, of: request, joined: joined, isPublicOnly: isPublicOnly, redirectPolicy: redirects)
             var target = CacheTarget(url: joined.url, reading: reading)
             guard key.append(Arguments(), .automatic), key.append(custom.body) else { return target }
             append(
-                custom.headers, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: nil,
+                custom.headers, request.cacheHeaders, secrets: sensitiveHeaders(with: redirects), authorization: nil,
                 joined, common: Headers(), to: &key)
             target.seal(key)
             return target
@@ -29,19 +28,22 @@ extension RequestBuilder {
         }
         var own = request.headers
         let (authorization, body, isPublicOnly) = (request.authorization, request.body, isPublicOnly(request))
+        let redirects = request.redirectPolicy
         let reading = RequestReading(
-            of: request, joined: joined, headers: own, isPublicOnly: isPublicOnly, method: method, arguments: arguments,
-            encoding: encoding, authorization: authorization, body: body)
+            of: request, joined: joined, headers: own, isPublicOnly: isPublicOnly, redirectPolicy: redirects,
+            method: method, arguments: arguments, encoding: encoding, authorization: authorization, body: body)
         var target = CacheTarget(url: url, reading: reading)
         var key = CacheKeyMaterial(method, joined.url, trust: trust, isPublicOnly: isPublicOnly)
-        // They are usually `arguments`, read again: nobody knows to which of two users the response would belong.
-        guard request.cacheArguments == named, key.append(named, encoding), key.append(body) else { return target }
-        let common = joined.isForeign ? headers.publicFields : headers.fields
-        if !request.cacheHeaders.isEmpty, let value = accept(reading.acceptedContentTypes, own, common) {
+        // Others are made of arguments that nobody has seen. If these have changed meanwhile, nobody knows to which of
+        // two users the response would belong.
+        guard named == arguments || request.cacheArguments == named, key.append(named, encoding), key.append(body)
+        else { return target }
+        let (common, cacheHeaders) = (joined.isForeign ? headers.publicFields : headers.fields, request.cacheHeaders)
+        if !cacheHeaders.isEmpty, let value = accept(reading.acceptedContentTypes, own, common) {
             own.append("Accept", value)
         }
         append(
-            own, request.cacheHeaders, secrets: sensitiveHeaders(of: request), authorization: authorization,
+            own, cacheHeaders, secrets: sensitiveHeaders(with: redirects), authorization: authorization,
             joined, common: common, to: &key)
         target.seal(key)
         return target

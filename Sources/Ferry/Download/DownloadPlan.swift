@@ -40,12 +40,13 @@ struct DownloadPlan: Sendable {
     private let check: @Sendable (Response, _ bodyLength: Int64?, _ isStatusRight: Bool) throws(RequestError) -> Void
 
     init<R: Request>(
-        _ request: R, to target: DownloadTarget, _ options: DownloadOptions, url: String, by builder: RequestBuilder
+        _ request: R, to target: DownloadTarget, _ options: DownloadOptions, method: String? = nil, url: String,
+        by builder: RequestBuilder
     ) {
         self.target = target
         self.options = options
         self.url = String(url.prefix { $0 != "#" })
-        isGet = (request.prebuiltRequest?.method ?? request.method) == .get
+        isGet = RunInfo.method(of: request, method) == .get
         most = request.maxBodyBytes.map { Int64(max($0, 0)) }
         acceptsOK = (request.statusValidation ?? builder.statusValidation).accepts(200)
         let own = request.statusValidation

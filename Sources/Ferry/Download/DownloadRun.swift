@@ -47,7 +47,8 @@ extension NetworkAgent {
     ) async throws(RequestError) -> DownloadedFile {
         let reports = progress.map { _ in ReportQueue() }
         let download = Download(
-            DownloadPlan(request, to: target, options, url: call.url, by: core.builder),
+            DownloadPlan(
+                request, to: target, options, method: call.info.method?.rawValue, url: call.url, by: core.builder),
             DownloadMeter(on: reports?.queue ?? core.callbackQueue, progress.flatMap { reports?.gated($0) }))
         let control = RunControl(tag: call.tag, of: core)
         let (answer, file) = await withTaskCancellationHandler {
@@ -101,7 +102,8 @@ extension NetworkAgent {
         let handle = DownloadHandle()
         let meter = DownloadMeter(on: queue, report { handle.task })
         func made(_ url: String, _ snapshot: RequestSnapshot?, _ control: RunControl?) -> DownloadRun<R> {
-            let plan = DownloadPlan(request, to: target, options, url: url, by: core.builder)
+            let method = snapshot?.transfer.method
+            let plan = DownloadPlan(request, to: target, options, method: method, url: url, by: core.builder)
             let download = Download(plan, meter)
             let run = DownloadRun(
                 request, download, url: url, number: number, queue: queue, core: core, control: control,
@@ -114,6 +116,7 @@ extension NetworkAgent {
             let snapshot = try core.builder.snapshot(of: request, at: servers)
             try core.builder.checkMayUseNetwork(request, url: snapshot.transfer.url)
             let run = made(snapshot.transfer.url, snapshot, control)
+            run.begin(by: core)
             core.handOver(run, to: control)
         } catch {
             // Delivered like any other result.
@@ -147,6 +150,8 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     private let download: Download
     private var receiver: Receiver?
     private var file: Result<DownloadedFile, RequestError>?
+    /// The record of the run until it is carried. It is made in the caller's thread, where all settings are read.
+    private var begun: Call?
 
     init(
         _ request: R, _ download: Download, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore,
@@ -158,15 +163,22 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         self.snapshot = snapshot
         self.receiver = receiver
         super.init(
-            url: url, tag: request.tag, watch: RunWatch.begin(request, url: url, number: number, by: core),
+            url: url, tag: request.tag,
+            watch: RunWatch.begin(
+                request, method: snapshot?.transfer.method, url: url, number: number, by: core),
             number: number, queue: queue, core: core, control: control)
+    }
+
+    /// [caller's thread] Makes the record of a run that is not refused.
+    func begin(by core: AgentCore) {
+        begun = Call(
+            request, snapshot.map { .success($0) }, at: servers, url: url, watch: watch, number: number, since: start,
+            by: core)
     }
 
     override func call(after answer: Answer, _ core: AgentCore) -> Call? {
         guard case .unsent = answer else { return nil }
-        return Call(
-            request, snapshot.map { .success($0) }, at: servers, url: url, watch: watch, number: number, since: start,
-            by: core)
+        return begun.take()
     }
 
     override func carry(
@@ -205,6 +217,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     }
 
     override func callBack() {
+        begun = nil
         guard let receiver = receiver.take(), let file = file.take() else { return }
         RunEnd.deliver(request, file, watch, figures?.value ?? RequestMetrics()) {
             switch receiver {

@@ -202,7 +202,7 @@ extension BatchRun: AnswerReading {
     private func settle(
         _ index: Int, _ transfer: BatchMember.Transfer, _ answer: Answer, _ children: inout DiscardingTaskGroup
     ) {
-        if transfer.request.isSettled(answer, by: core) {
+        if transfer.run.isSettled(answer, by: core) {
             guard let queues = group.queues else { return ended(index, transfer.conclude(answer, by: core)) }
             return transfer.request.conclude(answer, of: transfer.run, on: queues, by: core) { [self] made in
                 post(.take(index, made))

@@ -176,10 +176,10 @@ extension GroupRun {
 
     /// Admits a member: the settings of the group apply to its transfer. Returns the reason if it may not start.
     @inline(never)
-    func admit<R: Request>(_ run: Run, _ transfer: inout TransferRequest, of request: R) -> RequestError? {
+    func admit(_ run: Run, _ transfer: inout TransferRequest) -> RequestError? {
         run.group = self
-        run.inheritsPriority = request.inheritsPriority
-        if let priority, request.inheritsPriority { transfer.ring = priority.ring }
+        run.inheritsPriority = transfer.ring == RequestPriority.normal.ring
+        if let priority, run.inheritsPriority { transfer.ring = priority.ring }
         if let deadline {
             let remaining = milliseconds(ContinuousClock.now.duration(to: deadline))
             let own = transfer.timeouts.deadline

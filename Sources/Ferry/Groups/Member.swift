@@ -204,9 +204,6 @@ class MemberRequest: @unchecked Sendable {
     /// Starts it; `reader` gets its result, perhaps before this returns.
     func begin(by core: AgentCore, in group: GroupRun, answering reader: AnswerReader) -> AwaitedRun { hasType() }
 
-    /// Whether a response is the last.
-    func isSettled(_ answer: Answer, by core: AgentCore) -> Bool { hasType() }
-
     /// Continues to its last response.
     func goOn(_ run: AwaitedRun, _ control: RunControl, after answer: Answer, by core: AgentCore) async -> Answer {
         hasType()
@@ -258,10 +255,6 @@ private final class MemberOfType<R: Request>: MemberRequest, @unchecked Sendable
         AwaitedRun.start(request, nil, in: group, answering: reader, by: core)
     }
 
-    override func isSettled(_ answer: Answer, by core: AgentCore) -> Bool {
-        Exchange.isSettled(answer, of: request, by: core)
-    }
-
     override func goOn(
         _ run: AwaitedRun, _ control: RunControl, after answer: Answer, by core: AgentCore
     ) async -> Answer {
@@ -305,7 +298,7 @@ private final class MemberOfType<R: Request>: MemberRequest, @unchecked Sendable
             // The transport notifies a run that ends with the agent.
             if group.ending != .shutdown { core.cancel(run) }
         }
-        if !isSettled(answer, by: core) { answer = await run.goOn(request, after: answer, by: core) }
+        if !run.isSettled(answer, by: core) { answer = await run.goOn(request, after: answer, by: core) }
         return try await end(answer, of: run, in: group, by: core).get()
     }
 

@@ -110,29 +110,28 @@ struct HTTPCacheTarget: Sendable {
     let cacheControl: String?
     /// `nil` also if it does not matter, because there is `Cache-Control`.
     let pragma: String?
-    /// What was read of the request, a GET without a body, so that it is built from the same values; `nil` without a
-    /// key.
+    /// What was read of the request, so that it is built from the same values; `nil` if the request was built before.
     let reading: RequestReading?
 
     /// A target without a key.
-    init(url: String) {
+    init(url: String, _ reading: RequestReading? = nil) {
         (self.url, key, hasDirectives, cacheControl, pragma) = (url, nil, false, nil, nil)
-        reading = nil
+        self.reading = reading
     }
 
     init(_ found: consuming HTTPReading, _ key: CacheKey?, directives: (cacheControl: String?, pragma: String?)?) {
         (url, self.key) = (found.url, key)
         hasDirectives = directives != nil
         (cacheControl, pragma) = (directives?.cacheControl, directives?.pragma)
-        reading = key == nil ? nil : found.reading
+        reading = found.reading
     }
 }
 
 extension AgentCore {
-    /// Whether the request can invalidate stored responses (RFC 9111, 4.4), however it is sent.
-    func invalidates<R: Request>(_ request: R) -> Bool {
-        guard cache != nil, cachePolicy(of: request).http != nil else { return false }
-        return InvalidationRules.isUnsafe((request.prebuiltRequest?.method ?? request.method).rawValue)
+    /// The terms of the HTTP cache for a request, if it uses that: then it can invalidate stored responses (RFC 9111,
+    /// 4.4), however it is sent.
+    func httpTerms<R: Request>(of request: R) -> CachePolicy.HTTPTerms? {
+        cache == nil ? nil : cachePolicy(of: request).http
     }
 
     /// Whether a response that varies by these fields depends on cookies of the jar, which only the transport knows.
@@ -143,12 +142,15 @@ extension AgentCore {
         of request: R, _ terms: CachePolicy.HTTPTerms, at servers: Servers, in cache: ResponseCache
     ) throws(RequestError) -> HTTPCacheTarget {
         if let custom = request.prebuiltRequest {
-            return HTTPCacheTarget(url: try builder.checked(custom.url))
+            let reading = RequestReading(
+                custom, of: request, joined: try builder.join(custom.url), isPublicOnly: builder.isPublicOnly(request),
+                redirectPolicy: request.redirectPolicy)
+            return HTTPCacheTarget(url: reading.joined.url, reading)
         }
         let found = try builder.httpTarget(request, isShared: terms.isShared, at: servers)
         let isPlain =
             found.reading.method == .get && !alwaysNeedsExchange && (tokens == nil || !request.usesAuthenticator)
-            && request.body == nil
+            && found.reading.body == nil
         let own = found.reading.headers
         let words = max(CachingWords(own), builder.headers.cachingWords)
         var directives: (String?, String?)?
@@ -236,7 +238,8 @@ extension RequestBuilder {
         }
         let own = request.headers
         let common = joined.isForeign ? headers.publicFields : headers.fields
-        let declared = sensitiveHeaders(of: request)
+        let redirects = request.redirectPolicy
+        let declared = sensitiveHeaders(with: redirects)
         let authorization = request.authorization
         let isAuthorized = authorization != nil && !own.contains("Authorization")
         func isSecret(_ name: String) -> Bool { SecretHeaders.contains(name, declared: declared) }
@@ -257,8 +260,8 @@ extension RequestBuilder {
             secrets.append(HTTPCacheKey.Secret(name: "", value: "\(digest.user)\0\(digest.password)"))
         }
         let reading = RequestReading(
-            of: request, joined: joined, headers: own, isPublicOnly: isPublicOnly(request), method: method,
-            arguments: arguments, encoding: encoding, authorization: authorization)
+            of: request, joined: joined, headers: own, isPublicOnly: isPublicOnly(request), redirectPolicy: redirects,
+            method: method, arguments: arguments, encoding: encoding, authorization: authorization, body: request.body)
         return HTTPReading(url: url, secrets: secrets, reading: reading)
     }
 

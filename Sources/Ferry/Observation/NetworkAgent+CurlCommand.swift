@@ -24,7 +24,7 @@ extension NetworkAgent {
         if let socket = SocketURL(url) { (options.unixSocket, url) = (socket.path, socket.url) }
         return CurlCommand(
             method: outgoing.method, url: url, headers: headers, body: try CurlCommand.Body(outgoing), options: options,
-            sensitiveHeaders: core.builder.sensitiveHeaders(of: request)
+            sensitiveHeaders: core.builder.sensitiveHeaders(with: request.redirectPolicy)
         ).text(redacted: redacted)
     }
 }

@@ -53,7 +53,8 @@ final class RunWatch: Sendable {
         if own.isEmpty && core.observers.isEmpty && core.tracer == nil && core.log == nil && onInformational == nil {
             return nil
         }
-        let log = core.log.map { RunLog(sink: $0.sink, sensitiveHeaders: core.builder.sensitiveHeaders(of: request)) }
+        let secrets = { core.builder.sensitiveHeaders(with: request.redirectPolicy) }
+        let log = core.log.map { RunLog(sink: $0.sink, sensitiveHeaders: secrets()) }
         let (tag, method) = (request.tag, RunInfo.method(of: request, method))
         let tracer = core.tracer
         let watch = RunWatch(

@@ -35,20 +35,31 @@ struct CacheStage: Sendable {
     private(set) var mode: CacheMode
     /// What was read of the request for its key: the transfer is made of it. `nil` for a request that cannot be sent.
     let reading: RequestReading?
+    /// What the policy says about responses, also if there is no plan.
+    private let (owner, writing): (CacheDigest, CachePolicy.Writing)
     /// Ends at the latest with this stage.
     var lease: CacheLease?
     /// Read before the request was sent.
     private var sending: ResponseCache.Sending?
 
-    init(_ plan: CachePlan?, _ mode: CacheMode, url: String, _ reading: RequestReading? = nil, by core: AgentCore) {
+    init(
+        _ plan: CachePlan?, _ mode: CacheMode, url: String, _ reading: RequestReading? = nil,
+        of policy: CachePolicy = .none, by core: AgentCore
+    ) {
         (self.plan, self.mode, self.url, self.reading, self.core) = (plan, mode, url, reading, core)
         http = nil
+        if case .http(let terms) = policy.kind {
+            (owner, writing) = (terms.sensitiveData, terms.writing)
+        } else {
+            (owner, writing) = (policy.terms?.sensitiveData ?? .none, policy.terms?.writing ?? .asynchronous)
+        }
     }
 
     /// A stage for a cache by RFC 9111.
     init(_ http: HTTPCachePlan, url: String, by core: AgentCore) {
         (plan, mode, self.url, self.core, self.http) = (nil, http.mode, url, core, http)
         reading = http.target.reading
+        (owner, writing) = (http.terms.sensitiveData, http.terms.writing)
     }
 
     /// The stage of a run that does not accept the stored response.
@@ -69,7 +80,7 @@ struct CacheStage: Sendable {
         }
         let target = try core.builder.cacheTarget(request, at: servers)
         let plan = CachePlan(policy, target, in: core.cache)
-        return CacheStage(plan, mode, url: target.url, target.reading, by: core)
+        return CacheStage(plan, mode, url: target.url, target.reading, of: policy, by: core)
     }
 
     /// The request with the values that its key was made of, whatever the application has changed since.
@@ -206,7 +217,8 @@ struct CacheStage: Sendable {
     private func fetch(_ call: Call, _ control: RunControl) async -> Answer {
         var call = call
         if let http { call.http = http.mode == mode ? http : HTTPCachePlan(http.terms, mode, http.target) }
-        return await SharingStage(core: core).answer(call, control, storedUnder: plan?.key)
+        let sharing = SharingStage(core: core, owner: owner, writing: writing)
+        return await sharing.answer(call, control, storedUnder: plan?.key)
     }
 
     /// Refreshes an entry in a run of its own, unless such a run is already active.

@@ -283,10 +283,10 @@ extension Exchange {
     private func fields(of outgoing: OutgoingRequest, movedFrom bare: OutgoingRequest) -> Headers {
         let origin = HostKey(url: (try? core.builder.checked(outgoing.url)) ?? outgoing.url)
         if origin == HostKey(url: bare.url) { return outgoing.headers }
-        let own = call.servers.allOwnOrigins(of: call.request)
+        let own = call.servers.allOwnOrigins(call.named)
         // Without servers in the configuration its fields go to any server.
         var secrets = own.isEmpty || own.contains { $0 == origin } ? [] : core.builder.headers.secretFields
-        secrets += call.servers.credentials(of: call.request, hiddenFrom: origin).map {
+        secrets += call.servers.credentials(call.named, hiddenFrom: origin).map {
             Headers.Field(name: "Authorization", value: $0)
         }
         if secrets.isEmpty { return outgoing.headers }

@@ -144,7 +144,7 @@ struct Exchange {
 
     /// Performs one plain transfer, and more only if necessary. The caller unregisters the run.
     static func answer(_ call: Call, _ control: RunControl, by core: AgentCore) async -> Answer {
-        if isNeeded(for: call.request, by: core) || control.group != nil || call.http != nil {
+        if core.alwaysNeedsExchange || call.usesAuthenticator || control.group != nil || call.http != nil {
             return await carry(call, control, after: .unsent, nil, by: core)
         }
         var built: BuiltRequest
@@ -168,9 +168,9 @@ struct Exchange {
             built.transfer.timeouts.deadline = milliseconds(remaining)
         }
         call.watch?.sends(built)
-        if core.builder.mayRetry(call.request) { core.payForRetries(call.url) }
+        if core.builder.mayRetry(call.settings) { core.payForRetries(call.url) }
         let answer = await control.carry(built, by: core)
-        if isSettled(answer, of: call.request, by: core) { return answer }
+        if isSettled(answer, call.settings, by: core) { return answer }
         return await carry(call, control, after: answer, nil, by: core)
     }
 
@@ -192,22 +192,23 @@ struct Exchange {
         return await exchange.run(after: first)
     }
 
-    /// Whether code of the application takes part before anything is sent.
+    /// Whether code of the application or the HTTP cache takes part before anything is sent, or after it.
     static func isNeeded<R: Request>(for request: R, by core: AgentCore) -> Bool {
-        core.alwaysNeedsExchange || (core.tokens != nil && request.usesAuthenticator) || core.invalidates(request)
+        core.alwaysNeedsExchange || (core.tokens != nil && request.usesAuthenticator)
+            || core.httpTerms(of: request) != nil
     }
 
     /// Whether this result ends the run, as nearly every first response does.
-    static func isSettled<R: Request>(_ answer: Answer, of request: R, by core: AgentCore) -> Bool {
+    static func isSettled(_ answer: Answer, _ settings: @autoclosure () -> OwnSettings?, by core: AgentCore) -> Bool {
         switch answer {
         case .refused, .arrived: return true
         case .unsent: return false
         case .result(let result):
             if result.succeeded && result.status < 300 { return true }
-            if result.succeeded && result.status < 400 { return core.builder.redirectPolicy(of: request).limit == nil }
+            if result.succeeded && result.status < 400 { return !core.builder.mayRedirect(settings()) }
             // A proxy's challenge may be a failure; that of a tunnel always is.
             if core.asksBack && challenger(of: result) != nil { return false }
-            return !core.builder.mayRetry(request)
+            return !core.builder.mayRetry(settings())
         }
     }
 

@@ -90,7 +90,7 @@ struct PlainValidation: Sendable {
         // Whatever else the run needs later is made again from what was read, except a key that was generated.
         let run = AwaitedRun(
             url: built.transfer.url, tag: request.tag, watch: watch, servers: servers,
-            snapshot: request.idempotencyKey == nil ? nil : RequestSnapshot(built))
+            snapshot: plan.target.reading?.idempotencyKey == nil ? nil : RequestSnapshot(built))
         if isCancelled {
             core.refuse(run, .cancelled(nil, url: run.url))
             return run
@@ -99,7 +99,7 @@ struct PlainValidation: Sendable {
         built.beginSpan(of: watch)
         built.inform(watch)
         built.transfer.passesLimits = core.tokens != nil && core.isRefreshing
-        core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
+        core.start(run, built, mayBeRetried: core.builder.mayRetry(built.settings))
         return run
     }
 

@@ -7,12 +7,15 @@ import FoundationEssentials
 /// The second stage of the pipeline: concurrent runs of the same request share one transfer if the request allows it.
 struct SharingStage: Sendable {
     let core: AgentCore
+    /// Whose responses these are by the cache policy, and when they have to be on disk.
+    let owner: CacheDigest
+    let writing: CachePolicy.Writing
 
     /// Uses the network: alone, or together with runs of the same request. `storedKey` is that of a response which
     /// is stored with a time to live.
     func answer(_ call: Call, _ control: RunControl, storedUnder storedKey: CacheKey?) async -> Answer {
         // A run that reports upload progress sends its own body.
-        guard call.request.coalesces, call.meter == nil, let key = key(of: call.request, call, control) else {
+        guard call.coalesces, call.meter == nil, let key = key(of: call.request, call, control) else {
             return await Exchange.answer(call, control, by: core)
         }
         let table = core.sharedTransfers
@@ -25,7 +28,9 @@ struct SharingStage: Sendable {
             cache?.hasInvalidated(storedKey ?? call.http?.target.key, since: active.mark) ?? false
         }
         let priority = control.lead { [weak shared, core] in shared?.setPriority($0, of: number, in: core) }
-        shared.setPriority(priority ?? call.request.priority, of: number, in: core)
+        let ring = (try? call.read())?.transfer.ring
+        let own = RequestPriority.allCases.first { $0.ring == ring }
+        shared.setPriority(priority ?? own ?? .normal, of: number, in: core)
         if isNew { begin(shared, key, call.ofNobody) }
         let answer: Answer? = await control.wait(until: call.end) { done in shared.wait(number, done) }
         if let answer { return answer }
@@ -49,13 +54,14 @@ struct SharingStage: Sendable {
     private func key<R: Request>(of request: R, _ call: Call, _ control: RunControl) -> SharedTransferKey? {
         // Adapters and providers may add different credentials for each run. Two rules cannot be compared.
         guard core.configuration.adapters.isEmpty, core.configuration.credentialProvider == nil, !core.hasCookies,
-            request.redirectPolicy?.decide == nil, request.retryPolicy?.decide == nil,
-            let transfer = try? call.read().transfer
+            call.settings?.redirectPolicy?.decide == nil, call.settings?.retryPolicy?.decide == nil,
+            let snapshot = try? call.read()
         else { return nil }
+        let transfer = snapshot.transfer
         var material: [UInt8] = []
         material.appendCounted(transfer.method)
         material.appendCounted(transfer.url)
-        shared(transfer.headers, of: request).bytes.withUnsafeBytes { material.appendCounted($0) }
+        shared(transfer.headers, of: snapshot).bytes.withUnsafeBytes { material.appendCounted($0) }
         switch transfer.body {
         case .none: material.append(0)
         case .bytes(let bytes): material.append(CacheDigest(of: bytes))
@@ -69,10 +75,9 @@ struct SharingStage: Sendable {
         // With another token the response may be for another user.
         let token = call.takesToken(to: transfer.url) ? core.tokens?.generation : nil
         material.appendCounted("\(transfer.maxBodyBytes) \(transfer.publicOnly) \(token.map(String.init) ?? "none")")
-        let policy = core.cachePolicy(of: request)
-        (policy.terms?.sensitiveData ?? policy.http?.sensitiveData ?? .none).withBytes { material.appendCounted($0) }
+        owner.withBytes { material.appendCounted($0) }
         // A run that waits for the disk must not end with one that does not.
-        material.append((policy.terms?.writing ?? policy.http?.writing) == .synchronous ? 1 : 0)
+        material.append(writing == .synchronous ? 1 : 0)
         // The HTTP cache (RFC 9111) comes after this stage.
         if let http = call.http { material.appendCounted("\(http.terms.isShared) \(http.mode)") }
         material.appendCounted("\(transfer.acceptedEncodings) \(transfer.isIdempotent) \(control.isRefresh)")
@@ -80,17 +85,15 @@ struct SharingStage: Sendable {
         let timeouts = transfer.timeouts
         material.appendCounted(
             "\(timeouts.connect) \(timeouts.idle) \(timeouts.total) \(timeouts.lowSpeedBytes) \(timeouts.lowSpeedTime)")
-        material.appendCounted(request.redirectPolicy?.words ?? "")
-        material.appendCounted(request.retryPolicy?.words ?? "")
+        material.appendCounted(call.settings?.redirectPolicy?.words ?? "")
+        material.appendCounted(call.settings?.retryPolicy?.words ?? "")
         return SharedTransferKey(type: ObjectIdentifier(R.self), material: material, proxy: call.proxy)
     }
 
     /// The fields that runs have in common. A key that Ferry has generated for one run does not distinguish it from
     /// another; the transfer has the key of the run that started it.
-    private func shared<R: Request>(_ fields: HeaderBlock, of request: R) -> HeaderBlock {
-        guard request.idempotencyKey == .automatic, request.prebuiltRequest == nil,
-            !request.headers.contains("Idempotency-Key")
-        else { return fields }
+    private func shared(_ fields: HeaderBlock, of snapshot: RequestSnapshot) -> HeaderBlock {
+        guard snapshot.hasGeneratedKey else { return fields }
         var block = HeaderBlock()
         for field in Headers(fields) {
             block.append(field.name, equalNames(field.name, "Idempotency-Key") ? "" : field.value)

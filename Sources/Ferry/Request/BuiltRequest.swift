@@ -92,6 +92,12 @@ struct BuiltRequest: ~Copyable, Sendable {
     var isIdempotent = true
     /// Whether the request's own header fields set the content type.
     var ownsContentType = false
+    /// Whether the request says which types it accepts. The `Accept` field of the configuration is for any request.
+    var ownsAccept = false
+    /// Whether its `Idempotency-Key` was generated for this run.
+    var hasGeneratedKey = false
+    /// What the request itself says about its run; `nil` if it says nothing.
+    var settings: OwnSettings?
     /// The parent context of its spans; `nil` if there is none or if it must not be sent.
     var trace: TraceContext?
     /// Counts the bytes of the body as they are sent, if upload progress may be requested.
@@ -135,40 +141,7 @@ struct BuiltRequest: ~Copyable, Sendable {
     }
 }
 
-/// The members of a request that were read for its key in the cache. The transfer is built from the same values: the
-/// application may switch to another user at any moment, and a response must not be stored under the key of another.
-///
-/// It is on the heap: copies of so many members would take a fifth of the time of a hit in memory.
-final class RequestReading: Sendable {
-    /// The URL without the arguments.
-    let joined: JoinedURL
-    let headers: Headers
-    let method: HTTPMethod
-    let arguments: Arguments
-    let encoding: ArgumentEncoding
-    let authorization: Authorization?
-    let body: RequestBody?
-    let acceptedContentTypes: [String]?
-    let acceptedEncodings: [ContentEncoding]?
-    /// Whether it may go to addresses of the public internet only (``Request/addressPolicy``).
-    let isPublicOnly: Bool
-    /// Whether these are the members of ``Request/prebuiltRequest``.
-    let isPrebuilt: Bool
-
-    init<R: Request>(
-        of request: R, joined: JoinedURL, headers: Headers, isPublicOnly: Bool, method: HTTPMethod,
-        arguments: Arguments = Arguments(), encoding: ArgumentEncoding = .automatic,
-        authorization: Authorization? = nil, body: RequestBody? = nil, isPrebuilt: Bool = false
-    ) {
-        (acceptedContentTypes, acceptedEncodings) = (request.acceptedContentTypes, request.acceptedEncodings)
-        (self.joined, self.headers, self.method, self.isPrebuilt) = (joined, headers, method, isPrebuilt)
-        self.isPublicOnly = isPublicOnly
-        (self.arguments, self.encoding) = (arguments, encoding)
-        (self.authorization, self.body) = (authorization, body)
-    }
-}
-
-/// A request as read at the start of its run. All attempts of the run are made from it. Its members are read only once,
+/// A request as read at the start of its run. All attempts of the run are made from it. Its content is read only once,
 /// because a computed member may return a different value each time, and the `Idempotency-Key` in particular must be
 /// the same in every attempt. Only adapters and the authenticator add to it.
 struct RequestSnapshot: Sendable {
@@ -177,8 +150,12 @@ struct RequestSnapshot: Sendable {
     private let pulled: RequestBody?
     let files: BodyFiles?
     private let coding: RequestBody.Coding?
-    fileprivate let isIdempotent: Bool
+    let isIdempotent: Bool
     private let ownsContentType: Bool
+    /// Whether the run has generated its `Idempotency-Key`.
+    let hasGeneratedKey: Bool
+    /// What the request itself says about its run; `nil` if it says nothing.
+    let settings: OwnSettings?
     private let trace: TraceContext?
     let announcedLength: String?
 
@@ -189,6 +166,8 @@ struct RequestSnapshot: Sendable {
         coding = built.coding
         isIdempotent = built.isIdempotent
         ownsContentType = built.ownsContentType
+        hasGeneratedKey = built.hasGeneratedKey
+        settings = built.settings
         trace = built.trace
         announcedLength = built.announcedLength
     }
@@ -215,6 +194,7 @@ struct RequestSnapshot: Sendable {
         var built = BuiltRequest(transfer: transfer)
         built.trace = trace
         built.files = files
+        built.settings = settings
         guard let pulled else { return built }
         switch pulled.content {
         case .pulled(let body): try built.pull(body, of: pulled)

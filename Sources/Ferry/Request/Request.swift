@@ -4,8 +4,13 @@ public import FoundationEssentials
 
 /// The description of an HTTP request. It is immutable and can be started any number of times, also concurrently.
 ///
-/// The content of a request (path, headers, arguments, body) is read once per run, at its start, in the caller's thread
-/// or task. Every attempt of the run sends the same content.
+/// The content of a request is read once per run, at its start, in the caller's thread or task, with its task-local
+/// values, and every attempt of the run sends the same content: ``path``, ``method``, ``headers``, ``arguments``,
+/// ``argumentEncoding``, ``body``, ``authorization``, ``acceptedEncodings``, ``idempotencyKey`` and
+/// ``prebuiltRequest``. The settings (servers, timeouts, deadline, policies and all others) are read there too, some of
+/// them more than once. Only a started run whose stored response does not pass validation reads the settings of its
+/// transfer later, on the processing queue. What concerns a response is read when that is processed: its validation,
+/// ``acceptedContentTypes`` once more, and how long ``cacheMode`` permits a stale one.
 ///
 /// Declare only the members that differ: everything except ``path`` has a default. Requests are structs or final
 /// classes. An application can share settings with a protocol that refines ``Request`` and has defaults of its own:
@@ -105,7 +110,8 @@ public protocol Request<Value>: Runnable {
     var maxBodyBytes: Int? { get }
 
     /// Whether it is safe to send the request twice: on a new connection, if a reused one turns out to be dead before
-    /// the first byte of a response, and by a retry policy. The default depends on the method (RFC 9110, 9.2.2).
+    /// the first byte of a response, and by a retry policy. The default depends on the method (RFC 9110, 9.2.2), for
+    /// which it reads ``prebuiltRequest`` and ``method`` once more.
     var isIdempotent: Bool { get }
 
     /// The `Idempotency-Key` that every attempt of a run sends. With a key a request of any method can be retried. The
@@ -123,7 +129,8 @@ public protocol Request<Value>: Runnable {
     var cacheMode: CacheMode { get }
 
     /// The arguments in the cache key. Leave out arguments that change with every request and do not matter. The
-    /// default is ``arguments``.
+    /// default is ``arguments``, read once more. If others are different each time they are read, the cache is not
+    /// used.
     var cacheArguments: Arguments { get }
 
     /// The names of the header fields in the cache key. Credentials are always part of the key. The default is none.
@@ -156,7 +163,7 @@ public protocol Request<Value>: Runnable {
     var proxy: ProxyConfiguration? { get }
 
     /// Whether the configuration's authenticator adds its token. Set it to `false` in the request that fetches a token.
-    /// The default is `true`, but `false` with a ``prebuiltRequest``.
+    /// The default is `true`, but `false` with a ``prebuiltRequest``, which it reads each time.
     var usesAuthenticator: Bool { get }
 
     /// Observers of the runs of this request, in addition to the configuration's. The default is none.

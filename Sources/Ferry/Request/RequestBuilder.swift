@@ -6,14 +6,14 @@ import FoundationEssentials
 /// the same for all requests of an agent.
 final class RequestBuilder: Sendable {
     let statusValidation: StatusValidation
-    private let redirectPolicy: RedirectPolicy
+    let redirectPolicy: RedirectPolicy
     let retryPolicy: RetryPolicy
     let retries: Bool
     private let addressPolicy: AddressPolicy
     /// `nil` if no URL uses a proxy.
     private let proxy: ProxyConfiguration?
     /// Names of the header fields that the configuration declares sensitive.
-    private let sensitiveHeaders: [String]
+    let sensitiveHeaders: [String]
     let userAgent: String?
     let acceptedEncodings: [ContentEncoding]
     /// Identifies the client certificate by its content, because the file may be replaced in place.
@@ -76,7 +76,7 @@ final class RequestBuilder: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// The generic entry point: reads each member of the request once.
+    /// The generic entry point: reads the content of the request, each member once, and the settings of its transfer.
     ///
     /// A run keeps the servers with which it started. It may already have read a part of the request.
     func build<R: Request>(
@@ -87,7 +87,7 @@ final class RequestBuilder: Sendable {
             let prebuilt = OutgoingRequest(
                 own: reading.method, url: reading.joined.url, headers: reading.headers, body: reading.body)
             return try build(
-                prebuilt, at: reading.joined, as: request, reading.isPublicOnly, encodings: reading.acceptedEncodings,
+                prebuilt, at: reading.joined, as: request, reading, encodings: reading.acceptedEncodings,
                 opensBody: opensBody, defersFiles: defersFiles)
         }
         if reading == nil, let prebuilt = request.prebuiltRequest {
@@ -101,21 +101,24 @@ final class RequestBuilder: Sendable {
         var built = BuiltRequest(
             transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
         let encodings = if let reading { reading.acceptedEncodings } else { request.acceptedEncodings }
-        try describe(request, reading?.isPublicOnly, method: method, encodings: encodings, in: &built)
+        try describe(request, reading, method: method, encodings: encodings, in: &built)
         let body = if let reading { reading.body } else { request.body }
         let contentType = try fill(
             &built, body: body, arguments: reading?.arguments ?? request.arguments,
             encoding: reading?.encoding ?? request.argumentEncoding, method: method)
         var own = reading?.headers ?? request.headers
         if !own.isEmpty { built.ownsContentType = own.contains("Content-Type") }
-        if let key = request.idempotencyKey, !own.contains(Self.idempotencyKey) {
+        let key = if let reading { reading.idempotencyKey } else { request.idempotencyKey }
+        if let key, !own.contains(Self.idempotencyKey) {
             own.append(Self.idempotencyKey, key.make())
+            built.hasGeneratedKey = key == .automatic
         }
         if let names = body?.trailerNames, !names.isEmpty { own.announce(names) }
         let types = if let reading { reading.acceptedContentTypes } else { request.acceptedContentTypes }
         if let value = accept(types, own, joined.isForeign ? headers.publicFields : headers.fields) {
             own.append("Accept", value)
         }
+        built.ownsAccept = types?.isEmpty == false || own.contains("Accept")
         built.trace = trace(of: request, own)
         built.noteLength(in: own)
         let authorization = if let reading { reading.authorization } else { request.authorization }
@@ -141,12 +144,13 @@ final class RequestBuilder: Sendable {
     /// Builds a prebuilt request. The request's base URL, arguments, header fields and credentials, and the
     /// configuration's header fields, are not used.
     private func build<R: Request>(
-        _ complete: OutgoingRequest, at joined: JoinedURL, as request: R, _ isPublicOnly: Bool? = nil,
+        _ complete: OutgoingRequest, at joined: JoinedURL, as request: R, _ reading: RequestReading? = nil,
         encodings: [ContentEncoding]?, opensBody: Bool, defersFiles: Bool
     ) throws(RequestError) -> BuiltRequest {
         var built = BuiltRequest(
             transfer: TransferRequest(url: joined.url), opensBody: opensBody, defersFiles: defersFiles)
-        try describe(request, isPublicOnly, method: complete.method, encodings: encodings, in: &built)
+        try describe(request, reading, method: complete.method, encodings: encodings, in: &built)
+        built.ownsAccept = complete.headers.contains("Accept")
         built.trace = trace(of: request, complete.headers)
         built.ownsContentType = complete.headers.contains("Content-Type")
         try place(complete, credentials: joined.credentials, in: &built)
@@ -210,38 +214,28 @@ final class RequestBuilder: Sendable {
         }
     }
 
-    /// The redirect policy, with the header fields that the configuration declares sensitive.
-    func redirectPolicy<R: Request>(of request: R) -> RedirectPolicy {
-        var policy = request.redirectPolicy ?? redirectPolicy
-        policy.sensitiveHeaders += sensitiveHeaders
-        return policy
-    }
-
-    /// Names of the header fields that the configuration or the request's own policy declares sensitive.
-    func sensitiveHeaders<R: Request>(of request: R) -> [String] {
-        guard let own = request.redirectPolicy?.sensitiveHeaders, !own.isEmpty else { return sensitiveHeaders }
-        return sensitiveHeaders + own
-    }
-
     /// Sets everything except header fields and body.
     private func describe<R: Request>(
-        _ request: R, _ isPublicOnly: Bool?, method: HTTPMethod, encodings: [ContentEncoding]?,
+        _ request: R, _ reading: RequestReading?, method: HTTPMethod, encodings: [ContentEncoding]?,
         in built: inout BuiltRequest
     ) throws(RequestError) {
         let url = built.transfer.url
         try check(method, url: url)
         built.transfer.method = method.rawValue
         built.transfer.timeouts = request.timeouts.map(packed) ?? timeouts
-        if let deadline = request.deadline { built.transfer.timeouts.deadline = milliseconds(deadline) }
+        let (deadline, own) = (request.deadline, request.proxy)
+        if let deadline { built.transfer.timeouts.deadline = milliseconds(deadline) }
         built.transfer.ring = request.priority.ring
         built.transfer.maxHeadBytes = maxHeadBytes
         built.transfer.maxBodyBytes = request.maxBodyBytes.map { UInt64(max($0, 1)) } ?? maxBodyBytes
         built.isIdempotent = request.isIdempotent
         built.transfer.isIdempotent = built.isIdempotent
-        if let recorder, let own = request.redirectPolicy { recorder.declare(own.sensitiveHeaders) }
-        built.transfer.publicOnly = isPublicOnly ?? self.isPublicOnly(request)
+        let redirects = if let reading { reading.redirectPolicy } else { request.redirectPolicy }
+        if let recorder, let redirects { recorder.declare(redirects.sensitiveHeaders) }
+        built.settings = OwnSettings.of(request, deadline: deadline, proxy: own, redirectPolicy: redirects)
+        built.transfer.publicOnly = reading?.isPublicOnly ?? isPublicOnly(request)
         if let encodings { built.transfer.acceptedEncodings = TransferEncodings(encodings) }
-        if let proxy = request.proxy ?? proxy { built.transfer.proxy = try proxy.route(for: url)?.transfer }
+        if let proxy = own ?? proxy { built.transfer.proxy = try proxy.route(for: url)?.transfer }
     }
 
     /// Whether the request may go to addresses of the public internet only.

@@ -17,6 +17,12 @@ final class Servers: Sendable {
         origins = [self.base, self.cdn].compactMap { try? $0.get() }.compactMap { HostKey(url: $0.prefix) }
     }
 
+    /// The servers that a request names itself.
+    struct Named: Sendable {
+        var base: String?
+        var cdn: String?
+    }
+
     func replacing(base: String?) -> Servers { Servers(base: base, cdn: cdnText, filters: filters) }
     func replacing(cdn: String?) -> Servers { Servers(base: baseText, cdn: cdn, filters: filters) }
     func replacing(filters: [any URLFilter]) -> Servers { Servers(base: baseText, cdn: cdnText, filters: filters) }
@@ -58,23 +64,23 @@ final class Servers: Sendable {
 
     /// The origins that may receive the configuration's secrets: base URL and CDN URL, and the one that the request
     /// names itself. Empty if the configuration names no servers; then secrets go to any server.
-    func ownOrigins(of request: some Request) -> [HostKey] {
+    func ownOrigins(_ named: Named, usesCDN: Bool) -> [HostKey] {
         if origins.isEmpty { return [] }
-        let own = (request.usesCDN ? request.cdnURL : request.baseURL).flatMap { try? BaseURL($0) }
+        let own = (usesCDN ? named.cdn : named.base).flatMap { try? BaseURL($0) }
         return own.flatMap { HostKey(url: $0.prefix) }.map { origins + [$0] } ?? origins
     }
 
     /// The same, with both servers that the request names: an adapter may choose the other one.
-    func allOwnOrigins(of request: some Request) -> [HostKey] {
+    func allOwnOrigins(_ named: Named) -> [HostKey] {
         if origins.isEmpty { return [] }
-        let own = [request.cdnURL, request.baseURL].compactMap { $0.flatMap { try? BaseURL($0) } }
+        let own = [named.cdn, named.base].compactMap { $0.flatMap { try? BaseURL($0) } }
         return origins + own.compactMap { HostKey(url: $0.prefix) }
     }
 
     /// The values of `Authorization` that come from users and passwords in base URL and CDN URL, those of the
     /// configuration and those that the request names. Empty for the origin of one of these URLs.
-    func credentials(of request: some Request, hiddenFrom origin: HostKey?) -> [String] {
-        let own = [request.cdnURL, request.baseURL].compactMap { $0.flatMap { try? BaseURL($0) } }
+    func credentials(_ named: Named, hiddenFrom origin: HostKey?) -> [String] {
+        let own = [named.cdn, named.base].compactMap { $0.flatMap { try? BaseURL($0) } }
         let all = [base, cdn].compactMap { try? $0.get() } + own
         if all.contains(where: { HostKey(url: $0.prefix) == origin }) { return [] }
         return all.compactMap { $0.credentials?.value }

@@ -71,7 +71,8 @@ final class CachedRun: Sendable {
             stage = CacheStage(nil, mode, url: error.url, by: core)
             refusal = error
         }
-        watch = RunWatch.begin(request, url: stage.url, in: group, by: core)
+        watch = RunWatch.begin(
+            request, method: stage.reading?.method.rawValue, url: stage.url, in: group, by: core)
         began = watch.map { _ in .now }
     }
 

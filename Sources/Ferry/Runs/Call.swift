@@ -14,6 +14,10 @@ struct Call: Sendable {
     var watch: RunWatch?
     let url: String
     var tag: String?
+    /// What the request itself says about its run; `nil` if it says nothing.
+    let settings: OwnSettings?
+    /// Whether it may share its transfer.
+    let coalesces: Bool
     /// The deadline of the whole run, including retries and pauses.
     var deadline: Duration?
     /// The start of the run, if it was noted; otherwise it is computed from its first response.
@@ -24,6 +28,8 @@ struct Call: Sendable {
     let retryPolicy: RetryPolicy
     let proxy: ProxyConfiguration
     let usesAuthenticator: Bool
+    /// The servers that the request names, if adapters or the authenticator take part.
+    let named: Servers.Named
     /// The origins that may receive a token. Empty if any may.
     let tokenOrigins: [HostKey]
     let isIdempotent: Bool
@@ -36,30 +42,44 @@ struct Call: Sendable {
     /// The span that a part of a run belongs to.
     private(set) var parent: TraceContext?
 
+    /// A run that has begun with a plain transfer (`isPlain`) uses neither the authenticator nor the cache.
     init<R: Request>(
         _ request: R, _ snapshot: Result<RequestSnapshot, RequestError>?, at servers: Servers, url: String,
-        watch: RunWatch?, number: UInt64? = nil, meter: UploadMeter? = nil, in group: GroupRun? = nil,
+        watch: RunWatch?, isPlain: Bool = false, number: UInt64? = nil, meter: UploadMeter? = nil,
+        in group: GroupRun? = nil,
         since start: ContinuousClock.Instant? = nil, by core: AgentCore
     ) {
         let (builder, configuration) = (core.builder, core.configuration)
+        let read = try? snapshot?.get()
         self.request = request
-        info = watch?.info ?? RunInfo(request, url: url, number: number ?? core.nextNumber, in: group)
+        info =
+            watch?.info
+            ?? RunInfo(
+                request, method: read?.transfer.method, url: url, number: number ?? core.nextNumber, in: group)
         self.snapshot = snapshot
         self.servers = servers
         self.watch = watch
         self.url = url
         tag = request.tag
-        deadline = request.deadline ?? configuration.deadline
+        settings = if let read { read.settings } else { OwnSettings.of(request) }
+        coalesces = isPlain ? false : request.coalesces
+        deadline = settings?.deadline ?? configuration.deadline
         self.start = start
         groupDeadline = group?.deadline
-        redirectPolicy = builder.redirectPolicy(of: request)
-        retryPolicy = request.retryPolicy ?? builder.retryPolicy
-        proxy = request.proxy ?? configuration.proxy
-        usesAuthenticator = core.tokens != nil && request.usesAuthenticator
-        tokenOrigins = usesAuthenticator ? servers.ownOrigins(of: request) : []
-        isIdempotent = request.isIdempotent
+        redirectPolicy = builder.redirectPolicy(settings)
+        retryPolicy = settings?.retryPolicy ?? builder.retryPolicy
+        proxy = settings?.proxy ?? configuration.proxy
+        usesAuthenticator = !isPlain && core.tokens != nil && request.usesAuthenticator
+        named =
+            usesAuthenticator || !configuration.adapters.isEmpty
+            ? Servers.Named(base: request.baseURL, cdn: request.cdnURL) : Servers.Named()
+        tokenOrigins = usesAuthenticator ? servers.ownOrigins(named, usesCDN: request.usesCDN) : []
+        // Nothing is sent of a request that was not read.
+        isIdempotent = read?.isIdempotent ?? false
         self.meter = meter
-        if core.invalidates(request), let terms = core.cachePolicy(of: request).http {
+        if !isPlain, let read, InvalidationRules.isUnsafe(read.transfer.method),
+            let terms = core.httpTerms(of: request)
+        {
             http = HTTPCachePlan(terms, request.cacheMode, HTTPCacheTarget(url: url))
         }
     }
@@ -69,7 +89,7 @@ struct Call: Sendable {
     init<R: Request>(
         beginning request: R, carrying body: WriterBody? = nil,
         onInformational: RunWatch.InformationalHandler? = nil, by core: AgentCore,
-        changing change: (inout TransferRequest) -> Void = { _ in }
+        changing change: (inout BuiltRequest) -> Void = { _ in }
     ) {
         let builder = core.builder
         let servers = builder.servers
@@ -77,15 +97,15 @@ struct Call: Sendable {
             var built = try builder.build(request, at: servers, opensBody: false)
             try builder.checkMayUseNetwork(request, url: built.transfer.url)
             if let body { try built.carry(body) }
-            change(&built.transfer)
+            change(&built)
             return RequestSnapshot(built)
         }
-        let url =
+        let (url, method): (String, String?) =
             switch snapshot {
-            case .success(let snapshot): snapshot.transfer.url
-            case .failure(let error): error.url
+            case .success(let snapshot): (snapshot.transfer.url, snapshot.transfer.method)
+            case .failure(let error): (error.url, nil)
             }
-        let watch = RunWatch.begin(request, url: url, onInformational: onInformational, by: core)
+        let watch = RunWatch.begin(request, method: method, url: url, onInformational: onInformational, by: core)
         self.init(request, snapshot, at: servers, url: url, watch: watch, by: core)
     }
 
@@ -170,9 +190,6 @@ extension ContinuousClock.Instant {
 }
 
 extension RequestBuilder {
-    /// Whether a policy allows retries, without a look at the whole policy.
-    func mayRetry<R: Request>(_ request: R) -> Bool { request.retryPolicy.map { $0.maxAttempts > 1 } ?? retries }
-
     /// Refuses a request of the mode `cacheOnly` to a run that uses no cache, like a stream or a download.
     func checkMayUseNetwork<R: Request>(_ request: R, url: String) throws(RequestError) {
         if !request.cacheMode.asksNetwork { throw .notCached(.notConfigured, url: url) }
@@ -199,9 +216,10 @@ extension RequestBuilder {
 }
 
 extension RunInfo {
-    init<R: Request>(_ request: R, url: String, number: UInt64, in group: GroupRun?) {
+    init<R: Request>(_ request: R, method: String?, url: String, number: UInt64, in group: GroupRun?) {
         self.init(
-            id: number, method: Self.method(of: request, nil), url: url, tag: request.tag, userInfo: request.userInfo,
+            id: number, method: Self.method(of: request, method), url: url, tag: request.tag,
+            userInfo: request.userInfo,
             group: group?.number)
     }
 

@@ -17,7 +17,7 @@ struct WeakDelegate: Sendable {
 ///
 /// `outcome` and `delivery` are written on the processing queue and read later on the callback queue. The same is true
 /// for `caching`, which is also used by the task between two visits to the processing queue. Both queues read `held`,
-/// and the callback queue releases it at the end; `snapshot` belongs to the processing queue.
+/// and the callback queue releases it at the end; `snapshot` and `begun` belong to the processing queue.
 ///
 /// Apart from the request, no property has a generic type: each access to one would look it up in the runtime's tables,
 /// which took a sixth of the time of a run, and a place for a reply would take memory while the run waits.
@@ -27,6 +27,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     private let servers: Servers
     /// The request as read at the start; `nil` if the run ends without it, and after its last response.
     private var snapshot: Result<RequestSnapshot, RequestError>?
+    /// The record of a run that does not begin with a plain transfer or a hit. It is made in the caller's thread, where
+    /// all settings are read. A run that uses the cache may need it again.
+    private var begun: Begun?
     /// `nil` if the run uses neither the cache nor a shared transfer. Set before the run starts.
     private var caching: Caching?
     /// The receiver is one of these two, until the result is delivered.
@@ -38,8 +41,9 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     private var delivery: ((RequestRun) -> Void)?
 
     private init(
-        _ request: R, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore, control: RunControl? = nil,
-        servers: Servers, snapshot: Result<RequestSnapshot, RequestError>? = nil, receiver: Receiver<Reply<R.Value>>
+        _ request: R, method: String?, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore,
+        control: RunControl? = nil, servers: Servers, snapshot: Result<RequestSnapshot, RequestError>? = nil,
+        receiver: Receiver<Reply<R.Value>>
     ) {
         held = request
         self.servers = servers
@@ -49,7 +53,8 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         case .delegate(let weak): delegate = weak
         }
         super.init(
-            url: url, tag: request.tag, watch: RunWatch.begin(request, url: url, number: number, by: core),
+            url: url, tag: request.tag,
+            watch: RunWatch.begin(request, method: method, url: url, number: number, by: core),
             number: number, queue: queue, core: core, control: control)
     }
 
@@ -73,27 +78,31 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         let number = core.nextNumber
         let servers = core.builder.servers
         func made(
-            _ url: String, _ control: RunControl? = nil, _ snapshot: Result<RequestSnapshot, RequestError>? = nil
+            _ url: String, method: String? = nil, _ control: RunControl? = nil,
+            _ snapshot: Result<RequestSnapshot, RequestError>? = nil
         ) -> RequestRun {
             RequestRun(
-                request, url: url, number: number, queue: queue, core: core, control: control, servers: servers,
+                request, method: method, url: url, number: number, queue: queue, core: core, control: control,
+                servers: servers,
                 snapshot: snapshot, receiver: receiver)
         }
         do throws(RequestError) {
             if mode != nil || CacheStage.applies(to: request, in: core) {
                 let stage = try CacheStage.of(request, mode ?? request.cacheMode, at: servers, by: core)
+                let method = stage.reading?.method.rawValue
                 if cached == nil, !core.isClosed, let hit = stage.recall(for: request) {
-                    let run = made(stage.url)
-                    run.caching = Caching(stage, nil)
+                    let run = made(stage.url, method: method)
+                    run.caching = Caching(stage, nil, in: .current)
                     core.answer(run, hit)
                     return run
                 }
                 // Here, because the request may read values that only the caller's thread or task has.
                 let snapshot = stage.snapshot(of: request, at: servers)
                 let control = RunControl(tag: request.tag, of: core)
-                let run = made(stage.url, control, snapshot)
+                let run = made(stage.url, method: method, control, snapshot)
                 run.caching = Caching(stage, cached)
                 run.meter = meter(of: request, snapshot, on: queue, progress)
+                run.begun = Begun(call: run.call(of: request, by: core))
                 core.handOver(run, to: control)
                 return run
             }
@@ -103,15 +112,17 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
             built.transfer.reportsStart = true
             built.meter = UploadMeter(of: built.transfer, on: queue, progress)
             let control = needsExchange ? RunControl(tag: request.tag, of: core) : nil
-            let run = made(built.transfer.url, control, .success(RequestSnapshot(built)))
+            let run = made(
+                built.transfer.url, method: built.transfer.method, control, .success(RequestSnapshot(built)))
             if let control {
                 run.meter = built.meter
+                run.begun = Begun(call: run.call(of: request, by: core))
                 core.handOver(run, to: control)
             } else {
                 built.beginSpan(of: run.watch)
                 built.inform(run.watch)
                 built.transfer.passesLimits = core.tokens != nil && core.isRefreshing
-                core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
+                core.start(run, built, mayBeRetried: core.builder.mayRetry(built.settings))
             }
             return run
         } catch {
@@ -138,14 +149,23 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
     override func call(after answer: Answer, _ core: AgentCore) -> Call? {
         if let caching {
             if case .unsent = answer {} else if !goesOn(caching, after: answer, core) { return nil }
-            // The response in memory was not good enough.
-            if snapshot == nil { snapshot = caching.stage.snapshot(of: request, at: servers) }
-        } else if Exchange.isSettled(answer, of: request, by: core) {
-            return nil
+            if let begun { return begun.call }
+            // The response in memory was not good enough. The content was read for its key.
+            snapshot = TraceContext.$current.withValue(caching.context) {
+                caching.stage.snapshot(of: request, at: servers)
+            }
+            let call = call(of: request, by: core)
+            begun = Begun(call: call)
+            return call
         }
-        return Call(
-            request, snapshot, at: servers, url: url, watch: watch, number: number, meter: meter, since: start,
-            by: core)
+        if Exchange.isSettled(answer, (try? snapshot?.get())?.settings, by: core) { return nil }
+        return begun.take()?.call ?? call(of: request, isPlain: true, by: core)
+    }
+
+    private func call(of request: R, isPlain: Bool = false, by core: AgentCore) -> Call {
+        Call(
+            request, snapshot, at: servers, url: url, watch: watch, isPlain: isPlain, number: number, meter: meter,
+            since: start, by: core)
     }
 
     override func carry(
@@ -192,6 +212,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     /// The application may keep the handle of the run, which must not keep files open or a body in memory.
     private func closeFiles() {
+        begun = nil
         let read = snapshot.take()
         (try? read?.get())?.files?.close()
     }
@@ -259,10 +280,13 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         var made: Made?
         /// Must be on disk before the run ends.
         var kept: KeptResponse?
+        /// That of the caller, for a request that is built when its hit was not good enough.
+        let context: TraceContext?
 
-        init(_ stage: CacheStage, _ cached: (@Sendable (Reply<R.Value>) -> Void)?) {
+        init(_ stage: CacheStage, _ cached: (@Sendable (Reply<R.Value>) -> Void)?, in context: TraceContext? = nil) {
             self.stage = stage
             self.cached = cached
+            self.context = context
         }
     }
 
@@ -314,6 +338,13 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
         caching.stage = stage
         return found
     }
+}
+
+/// A record on the heap, because most waiting runs have none.
+private final class Begun: Sendable {
+    let call: Call
+
+    init(call: Call) { self.call = call }
 }
 
 /// Runs code of the application for a run on a queue, or here if there is none. However long it takes, a shutdown waits

@@ -294,16 +294,14 @@ extension AwaitedRun {
             return run
         }
         let url = built.transfer.url
-        let control =
-            needsExchange
-            ? RunControl(tag: request.tag, of: core, in: group, inherits: group != nil && request.inheritsPriority)
-            : nil
+        let inherits = group != nil && built.transfer.ring == RequestPriority.normal.ring
+        let control = needsExchange ? RunControl(tag: request.tag, of: core, in: group, inherits: inherits) : nil
         let run = AwaitedRun(
             url: url, tag: request.tag,
             watch: RunWatch.begin(request, method: built.transfer.method, url: url, in: group, by: core),
             control: control, servers: servers, snapshot: snapshot ?? RequestSnapshot(built), reader: reader)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: progress.queue, progress.report) }
-        if let refusal = group.flatMap({ $0.admit(run, &built.transfer, of: request) }) {
+        if let refusal = group.flatMap({ $0.admit(run, &built.transfer) }) {
             core.refuse(run, refusal)
         } else if withUnsafeCurrentTask(body: { $0?.isCancelled ?? false }) {
             core.refuse(run, .cancelled(nil, url: run.url))
@@ -313,7 +311,7 @@ extension AwaitedRun {
             built.beginSpan(of: run.watch)
             built.inform(run.watch)
             built.transfer.passesLimits = core.tokens != nil && core.isRefreshing
-            core.start(run, built, mayBeRetried: core.builder.mayRetry(request))
+            core.start(run, built, mayBeRetried: core.builder.mayRetry(built.settings))
         }
         return run
     }
@@ -328,10 +326,14 @@ extension AwaitedRun {
     }
 
     /// Whether this result ends the run. If not, the task has to continue.
-    func isEnd<R: Request>(_ answer: Answer, of request: R, by core: AgentCore) -> Bool {
-        guard Exchange.isSettled(answer, of: request, by: core) else { return false }
+    func isEnd(_ answer: Answer, by core: AgentCore) -> Bool {
+        guard isSettled(answer, by: core) else { return false }
         core.settled(self)
         return true
+    }
+
+    func isSettled(_ answer: Answer, by core: AgentCore) -> Bool {
+        Exchange.isSettled(answer, snapshot?.settings, by: core)
     }
 
     @concurrent
@@ -357,7 +359,7 @@ extension AwaitedRun {
         core.enter(control, from: self)
         let call = Call(
             request, snapshot.map { .success($0) }, at: servers ?? core.builder.servers, url: url, watch: watch,
-            meter: meter, in: group, since: since, by: core)
+            isPlain: self.control == nil, meter: meter, in: group, since: since, by: core)
         return await Exchange.run(call, control, after: answer, by: core)
     }
 

@@ -24,13 +24,10 @@ extension NetworkAgent {
             reconnection: reconnection, maxEventBytes: max(maxEventBytes, 1),
             closing: { [core] in await core.awaitClose() }
         ) { [self] (lastEventID) async throws(RequestError) in
-            // The configuration's `Accept` field is for other requests.
-            let saysType =
-                (request.prebuiltRequest?.headers ?? request.headers).contains("Accept")
-                || request.acceptedContentTypes?.isEmpty == false
-            var call = Call(beginning: request, by: core) { transfer in
-                var headers = Headers(transfer.headers)
-                if !saysType || !headers.contains("Accept") { headers["Accept"] = "text/event-stream" }
+            var call = Call(beginning: request, by: core) { built in
+                var headers = Headers(built.transfer.headers)
+                // The configuration's `Accept` field is for other requests.
+                if !built.ownsAccept || !headers.contains("Accept") { headers["Accept"] = "text/event-stream" }
                 if !headers.contains("Cache-Control") { headers.append("Cache-Control", "no-cache") }
                 // The id was a line, so it contains no line break; other control characters cannot be sent. The
                 // request's own id applies until the server has set one.
@@ -38,10 +35,10 @@ extension NetworkAgent {
                     let isSent = !lastEventID.isEmpty && !lastEventID.utf8.contains(where: isControl)
                     headers["Last-Event-ID"] = isSent ? lastEventID : nil
                 }
-                transfer.headers = HeaderBlock()
-                for field in headers { transfer.headers.append(field.name, field.value) }
+                built.transfer.headers = HeaderBlock()
+                for field in headers { built.transfer.headers.append(field.name, field.value) }
             }
-            call.deadline = request.deadline
+            call.deadline = call.settings?.deadline
             return try await stream(request, call)
         }
     }

@@ -27,7 +27,7 @@ import Testing
     struct Charge: Request {
         let reads = Reads()
         var url = "/charge"
-        var isKept = false
+        var cachePolicy = CachePolicy.none
         var coalesces = false
         var path: String {
             reads.note("path")
@@ -47,14 +47,14 @@ import Testing
             return .string(reads.nextKey + Caller.name)
         }
         var argumentEncoding: ArgumentEncoding { .query }
-        var cachePolicy: CachePolicy { isKept ? FaultCache.policy : .none }
     }
 
     enum Start: CaseIterable {
-        case awaited, closure, stream, download, downloadByClosure, kept, keptByClosure, shared, batch, chain
+        case awaited, closure, stream, download, downloadByClosure, batch, chain
+        case kept, keptByClosure, shared, http, httpByClosure
 
-        /// Whether the cache reads the members too, for its key.
-        var asksCache: Bool { [.kept, .keptByClosure, .shared].contains(self) }
+        /// Whether ``Request/cacheArguments`` are read, which by default reads the arguments again.
+        var readsCacheArguments: Bool { [.kept, .keptByClosure, .shared].contains(self) }
     }
 
     enum Repeat: CaseIterable {
@@ -88,8 +88,11 @@ import Testing
             agent.download(charge, to: .file(place.target), completion: started.take)
             return try await started.file().status
         case .kept, .keptByClosure:
-            charge.isKept = true
+            charge.cachePolicy = FaultCache.policy
             return try await agent.result(charge, start == .kept ? .awaited : .closure).get().status
+        case .http, .httpByClosure:
+            charge.cachePolicy = .http()
+            return try await agent.result(charge, start == .http ? .awaited : .closure).get().status
         case .shared:
             charge.coalesces = true
             return try await agent.send(charge).status
@@ -139,9 +142,8 @@ import Testing
             if hasAdapter, again != .redirect {
                 #expect(Set(sent.map { $0.headers["X-Attempt"] }).count == 2, "\(start)")
             }
-            if !start.asksCache {
-                #expect(charge.reads.all == ["path": 1, "headers": 1, "arguments": 1, "body": 1], "\(start)")
-            }
+            let arguments = start.readsCacheArguments ? 2 : 1
+            #expect(charge.reads.all == ["path": 1, "headers": 1, "arguments": arguments, "body": 1], "\(start)")
         }
     }
 }
