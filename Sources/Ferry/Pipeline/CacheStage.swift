@@ -39,7 +39,7 @@ struct CacheStage: Sendable {
     private let (owner, writing): (CacheDigest, CachePolicy.Writing)
     /// Ends at the latest with this stage.
     var lease: CacheLease?
-    /// Read before the request was sent.
+    /// Read before the request was sent, also by the run whose transfer this one shares.
     private var sending: ResponseCache.Sending?
 
     init(
@@ -214,11 +214,11 @@ struct CacheStage: Sendable {
         return fetched.traced(miss, url: call.url, hasUnknownCredentials: hasUnknownCredentials, call.watch)
     }
 
-    private func fetch(_ call: Call, _ control: RunControl) async -> Answer {
+    private mutating func fetch(_ call: Call, _ control: RunControl) async -> Answer {
         var call = call
         if let http { call.http = http.mode == mode ? http : HTTPCachePlan(http.terms, mode, http.target) }
         let sharing = SharingStage(core: core, owner: owner, writing: writing)
-        return await sharing.answer(call, control, storedUnder: plan?.key)
+        return await sharing.answer(call, control, storedUnder: plan?.key, since: &sending)
     }
 
     /// Refreshes an entry in a run of its own, unless such a run is already active.

@@ -12,8 +12,12 @@ struct SharingStage: Sendable {
     let writing: CachePolicy.Writing
 
     /// Uses the network: alone, or together with runs of the same request. `storedKey` is that of a response which
-    /// is stored with a time to live.
-    func answer(_ call: Call, _ control: RunControl, storedUnder storedKey: CacheKey?) async -> Answer {
+    /// is stored with a time to live. `sending` becomes that of the transfer which the run joins: the response is as
+    /// old as that.
+    func answer(
+        _ call: Call, _ control: RunControl, storedUnder storedKey: CacheKey?,
+        since sending: inout ResponseCache.Sending?
+    ) async -> Answer {
         // A run that reports upload progress sends its own body.
         guard call.coalesces, call.meter == nil, let key = key(of: call.request, call, control) else {
             return await Exchange.answer(call, control, by: core)
@@ -21,12 +25,15 @@ struct SharingStage: Sendable {
         let table = core.sharedTransfers
         // A transfer that was sent before a change would return what was there before it.
         let cache = call.http == nil && storedKey == nil ? nil : core.cache
-        let mark = core.cache?.invalidationMark ?? .init()
+        // Also without a key: the response may be stored for a run that joins it.
+        let sent = sending ?? core.cache.map { ResponseCache.Sending($0) }
         let (shared, number, isNew) = table.join(key) {
-            SharedTransfer(RunControl(tag: nil, isRefresh: control.isRefresh, isShared: true), since: mark)
+            SharedTransfer(RunControl(tag: nil, isRefresh: control.isRefresh, isShared: true), since: sent)
         } unless: { active in
-            cache?.hasInvalidated(storedKey ?? call.http?.target.key, since: active.mark) ?? false
+            guard let cache, let begun = active.sending else { return false }
+            return cache.hasInvalidated(storedKey ?? call.http?.target.key, since: begun.mark)
         }
+        sending = shared.sending
         let priority = control.lead { [weak shared, core] in shared?.setPriority($0, of: number, in: core) }
         let ring = (try? call.read())?.transfer.ring
         let own = RequestPriority.allCases.first { $0.ring == ring }
@@ -157,12 +164,12 @@ final class SharedTransfer: Sendable {
     }
 
     let control: RunControl
-    /// The numbers of invalidations before it was sent.
-    fileprivate let mark: ResponseCache.InvalidationMark
+    /// Read before it was sent; `nil` in an agent without a cache.
+    fileprivate let sending: ResponseCache.Sending?
     private let state = Mutex(State())
 
-    init(_ control: RunControl, since mark: ResponseCache.InvalidationMark = .init()) {
-        (self.control, self.mark) = (control, mark)
+    init(_ control: RunControl, since sending: ResponseCache.Sending?) {
+        (self.control, self.sending) = (control, sending)
     }
 
     /// Adds a waiting run. Returns its number, with which it leaves.

@@ -254,6 +254,32 @@ import Testing
         #expect(stub.requests.count == 1)
         await agent.shutdown()
     }
+
+    /// Its response is as old as the transfer, however late the run has joined. The run that has started the transfer
+    /// need not store it.
+    @Test(arguments: [CachePolicy.timeToLive(.seconds(60), write: .asynchronous), .none])
+    func aRunThatJoinsATransferDoesNotReplaceTheResponseToALaterRequest(policyOfTheFirst: CachePolicy) async throws {
+        let bench = CacheBench()
+        let agent = bench.agent(stub)
+        let kept = request { $0.cachePolicy = .timeToLive(.seconds(60), write: .asynchronous) }
+        var (beginning, other, joining) = (kept, kept, kept)
+        beginning.cachePolicy = policyOfTheFirst
+        other.coalesces = false
+        joining.cacheMode = .reload
+        let first = start(agent, beginning)
+        await stub.waitForHeld(1)
+        let alone = start(agent, other)
+        await stub.waitForHeld(2)
+        stub.answer(try #require(stub.held.last), with: .response(body: "new"))
+        #expect(try await alone.outcome.result.get().value == "new")
+        let late = start(agent, joining)
+        await settle(agent, 2)
+        stub.releaseAll(with: .response(body: "old"))
+        for run in [first, late] { #expect(try await run.outcome.result.get().value == "old") }
+        #expect(try await agent.send(kept, cache: .cacheOnly).value == "new")
+        #expect(stub.requests.count == 2)
+        await agent.shutdown()
+    }
 }
 
 extension StubTransport {
