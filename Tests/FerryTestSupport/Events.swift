@@ -1,5 +1,12 @@
 import Dispatch
 
+/// Lets time pass, and uses no processor meanwhile. It is for tests whose subject is time, where no event shows that it
+/// has passed.
+func elapse(_ time: Duration) async {
+    let end = ContinuousClock.now + time
+    while ContinuousClock.now < end, !Task.isCancelled { try? await Task.sleep(until: end, clock: .continuous) }
+}
+
 /// An object that reports when it is freed, for objects released some time after the last call.
 final class Token: Sendable {
     private let end: AsyncStream<Void>.Continuation

@@ -9,10 +9,11 @@ import Testing
 /// and that the agent still works: the invariants of the fault table, for everything that `body` does.
 ///
 /// `next` is the target of the request after it, if the agent is not shut down by then; it may be configured to fail
-/// there.
+/// there. The transfers of the agent are noted in `transfers`.
 func withFlow(
     server options: LoopbackServer.Options = .init(), next: FaultSetup.Next = .otherServer,
-    memoryBound: Int = FaultSetup().memoryBound, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
+    memoryBound: Int = FaultSetup().memoryBound, transfers: TransferNotes? = nil,
+    _ configure: (inout NetworkConfiguration) -> Void = { _ in },
     sourceLocation: SourceLocation = #_sourceLocation, _ body: (LoopbackServer, NetworkAgent) async throws -> Void
 ) async throws {
     MachinePauses.beginWatch()
@@ -22,7 +23,7 @@ func withFlow(
     var configuration = NetworkConfiguration(baseURL: server.baseURL)
     if let certificate = options.certificate { configuration.tls.authorityFile = certificate.authorityFile }
     configure(&configuration)
-    try await withWatchedAgent(configuration, sourceLocation) { agent in
+    try await withWatchedAgent(configuration, transfers, sourceLocation) { agent in
         try await body(server, agent)
         if !agent.core.isClosed { try await agent.expectNext(next, after: server, sourceLocation) }
     }
@@ -32,13 +33,14 @@ func withFlow(
 }
 
 private func withWatchedAgent(
-    _ configuration: NetworkConfiguration, _ sourceLocation: SourceLocation,
+    _ configuration: NetworkConfiguration, _ transfers: TransferNotes?, _ sourceLocation: SourceLocation,
     _ body: (NetworkAgent) async throws -> Void
 ) async throws {
     var configuration = configuration
     let watch = SecretWatch()
     watch.look(into: &configuration)
-    let agent = NetworkAgent(configuration: configuration)
+    let network = makeNetworkTransport(configuration)
+    let agent = NetworkAgent(configuration: configuration, transport: transfers?.noting(network) ?? network)
     try await body(agent)
     await agent.shutdown()
     await watch.expectNoSecret(agent.core, sourceLocation)

@@ -147,11 +147,13 @@ import Testing
 
     @Test(arguments: [1, 2]) func theDeadlineHoldsForAllSegments(segments: Int) async throws {
         let folder = try Folder()
-        try await withFlow { server, agent in
+        let transfers = TransferNotes()
+        try await withFlow(transfers: transfers) { server, agent in
             let end = OneShot<Void>()
             server.handle("GET", "/f") { request in
                 switch Self.range(request)?.lowerBound {
-                case 0: try? await Task.sleep(for: .milliseconds(1500))
+                // The part of the run's time that its other transfers must not get.
+                case 0: await elapse(.milliseconds(100))
                 // The helper's, which never comes, or the only one.
                 case nil, 1000: await end.value()
                 default: break
@@ -159,7 +161,7 @@ import Testing
                 return Self.piece(request)
             }
             var request = HTTPRequest(.get, "/f")
-            request.deadline = .seconds(2)
+            request.deadline = .seconds(1)
             var options = two
             options.segments = segments
             let began = ContinuousClock.now
@@ -169,8 +171,11 @@ import Testing
             let took = ContinuousClock.now - began
             end.finish(())
             #expect(error?.code == .timeout(.deadline))
-            // A helper with a count of its own would take until 3.5 seconds.
-            #expect(took >= .seconds(1.9) && took < .seconds(3.4), "\(took)")
+            #expect(took >= .seconds(0.95), "\(took)")
+            // The first piece, and two segments of the rest.
+            let deadlines = transfers.all.map(\.deadline)
+            #expect(deadlines.count == (segments == 1 ? 1 : 3) && deadlines[0] <= 1_000, "\(deadlines)")
+            #expect(deadlines.dropFirst().allSatisfy { (1...900).contains($0) }, "\(deadlines)")
         }
     }
 

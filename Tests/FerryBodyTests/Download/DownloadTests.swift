@@ -243,7 +243,8 @@ import Testing
             var before: Int64 = -1
             while before != task.progress.received {
                 before = task.progress.received
-                try await Task.sleep(for: .milliseconds(300))  // after the time at which bytes are flushed
+                // After the time at which the loop flushes bytes to the disk.
+                await agent.pass(.milliseconds(200), server)
             }
             if before < 60_000_000 { #expect(task.state == .running && started.calls == 0) }
             task.resume()

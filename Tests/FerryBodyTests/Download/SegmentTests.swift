@@ -15,39 +15,14 @@ import Testing
         return options
     }()
 
-    /// Records the queue of each transfer.
-    private final class Rings: Transporting {
-        private let base: any Transporting
-        private let seen = Mutex<[PriorityRing]>([])
-        var all: [PriorityRing] { seen.withLock { $0 } }
-
-        init(_ base: any Transporting) { self.base = base }
-
-        func submit(_ request: borrowing TransferRequest, id: TransferID) throws(TransferFailure) {
-            let ring = request.ring
-            seen.withLock { $0.append(ring) }
-            try base.submit(request, id: id)
-        }
-
-        func attach(_ receiver: any TransferReceiver) { base.attach(receiver) }
-        func cancel(_ id: TransferID) { base.cancel(id) }
-        func resume(_ id: TransferID) { base.resume(id) }
-        func resumeSending(_ id: TransferID) { base.resumeSending(id) }
-        func pause(_ id: TransferID) { base.pause(id) }
-        func write(_ id: TransferID, to sink: TransferSink) { base.write(id, to: sink) }
-        func setRing(_ ring: PriorityRing, of id: TransferID) { base.setRing(ring, of: id) }
-        func shutdown() { base.shutdown() }
-        func nextExecutor() -> (any TaskExecutor)? { base.nextExecutor() }
-        var statistics: TransportStatistics { base.statistics }
-    }
-
     @Test func theSegmentsHaveThePriorityOfTheRun() async throws {
         let folder = try Folder()
         let (server, gate) = (try LoopbackServer(), Gate())
         var configuration = NetworkConfiguration(baseURL: server.baseURL)
         configuration.adapters = [Adapt { _, _ in await gate.pass() }]
-        let rings = Rings(makeNetworkTransport(configuration))
-        let agent = NetworkAgent(configuration: configuration, transport: rings)
+        let transfers = TransferNotes()
+        let transport = transfers.noting(makeNetworkTransport(configuration))
+        let agent = NetworkAgent(configuration: configuration, transport: transport)
         let ended = StartedDownload()
         let task = agent.download(
             Get("/bytes/9999", priority: .low), to: .file(folder.file("f")), options: four, completion: ended.take)
@@ -55,7 +30,7 @@ import Testing
         task.setPriority(.high)
         gate.open()
         _ = try await ended.file()
-        #expect(rings.all.count == 5 && rings.all.allSatisfy { $0 == .high })
+        #expect(transfers.all.count == 5 && transfers.all.allSatisfy { $0.ring == .high })
         await agent.shutdown()
     }
 

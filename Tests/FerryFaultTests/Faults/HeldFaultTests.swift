@@ -89,7 +89,7 @@ import Testing
         configuration.timeouts.idle = .milliseconds(500)
         configuration.timeouts.connect = .milliseconds(500)
         configuration.timeouts.total = .milliseconds(500)
-        configuration.deadline = .milliseconds(1_500)
+        configuration.deadline = .milliseconds(1_100)
         let agent = NetworkAgent(configuration: configuration)
         _ = try await agent.send(.probe(server.baseURL + "/hello"))
         for _ in 0..<2 {
@@ -109,7 +109,8 @@ import Testing
     private func held(on executor: any TaskExecutor, _ isHeld: OneShot<Bool>) async {
         await withTaskExecutorPreference(executor) {
             isHeld.finish(true)
-            usleep(1_000_000)
+            // Longer than each limit, and shorter than the deadline: it is not a wait, it blocks the loop's thread.
+            usleep(600_000)
         }
     }
 

@@ -35,7 +35,7 @@ import Testing
             try await server.waitForConnections(8)
             #expect(server.connectionCount == 8 && server.requestCount == 0)
             if secure { try await server.waitForHandshakes(8) }
-            while idle(of: server, in: agent) < 8 { await Task.yield() }
+            #expect(await eventually { idle(of: server, in: agent) >= 8 })
             let reply = try await agent.send(Get("/hello"))
             #expect(reply.isReusedConnection && reply.metrics.connect == nil && reply.metrics.tls == nil)
             let replies = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -141,8 +141,8 @@ import Testing
             $0.connectionLifetime = .milliseconds(200)
         } _: { agent, server in
             try await agent.connect(to: server.baseURL, count: 3)
-            let start = ContinuousClock.now
-            while start.duration(to: .now) < .milliseconds(250) { await Task.yield() }
+            // Only the next request finds them too old, and there is none before.
+            await elapse(.milliseconds(220))
             let count = try await agent.connect(to: server.baseURL, count: 3)
             #expect(count == 3)
             #expect(agent.statistics.connectionsOpened == 6)
@@ -153,14 +153,12 @@ import Testing
             $0.connectionLifetime = .milliseconds(200)
         } _: { agent, server in
             try await agent.send(Get("/hello"))
-            let start = ContinuousClock.now
-            while start.duration(to: .now) < .milliseconds(250) { await Task.yield() }
+            #expect(await eventually { idle(of: server, in: agent) >= 3 })
             // Only a request would detect one that is too old.
+            await elapse(.milliseconds(220))
             try await agent.send(Get("/hello"))
-            while idle(of: server, in: agent) < 3 || agent.statistics.connectionsOpened < 7 {
-                try Task.checkCancellation()
-                await Task.yield()
-            }
+            #expect(
+                await eventually { idle(of: server, in: agent) >= 3 && agent.statistics.connectionsOpened >= 7 })
             #expect(agent.statistics.origins[server.baseURL]?.closed[.lifetime] ?? 0 >= 3)
         }
     }
@@ -175,10 +173,7 @@ import Testing
         } _: { agent, _ in
             try await agent.send(Get("/hello"))
             for address in AddressSelectionTests.Backends.addresses(1...3) {
-                while backends.connections(at: address) == 0 {
-                    try Task.checkCancellation()
-                    await Task.yield()
-                }
+                #expect(await eventually { backends.connections(at: address) > 0 })
             }
         }
     }
@@ -197,7 +192,7 @@ import Testing
             _ = try await first.value
             #expect(try await second.value.isReusedConnection)
             server.signal("handshake")
-            while idle(of: server, in: agent) < 2 { await Task.yield() }
+            #expect(await eventually { idle(of: server, in: agent) >= 2 })
             let replies = try await withThrowingTaskGroup(of: Bool.self) { group in
                 for _ in 0..<2 { group.addTask { try await agent.send(Get("/hello")).isReusedConnection } }
                 return try await group.reduce(into: []) { $0.append($1) }
@@ -228,10 +223,7 @@ import Testing
             $0.limits.minimumIdlePerHost = 3
         } _: { agent, server in
             for _ in 0..<10 { #expect(await agent.result(Get("/hello")).error?.code == .connect(.refused)) }
-            while agent.statistics.origins[server.baseURL]?.failed ?? 0 < 40 {
-                try Task.checkCancellation()
-                await Task.yield()
-            }
+            #expect(await eventually { agent.statistics.origins[server.baseURL]?.failed ?? 0 >= 40 })
             let turns = agent.statistics.turns
             while agent.statistics.turns < turns + 3 { _ = await agent.result(Get("http://127.0.0.1:1/")) }
             #expect(agent.statistics.origins[server.baseURL]?.failed == 40)
@@ -256,7 +248,7 @@ import Testing
         } _: { agent, server in
             server.script(path: "/held", [.expectHead, .mark("held"), .wait("go"), .close])
             try await agent.send(Get("/hello"))
-            while idle(of: server, in: agent) < 2 { await Task.yield() }
+            #expect(await eventually { idle(of: server, in: agent) >= 2 })
             let held = (0..<4).map { _ in Task { await agent.result(Get("/held")) } }
             try await server.waitForMark("held", count: 4)
             // Longer than the lifetime of an idle one.
@@ -264,11 +256,11 @@ import Testing
             while ContinuousClock.now < end {
                 #expect(try await agent.send(Get("/hello")).isReusedConnection)
             }
-            while idle(of: server, in: agent) < 2 { await Task.yield() }
+            #expect(await eventually { idle(of: server, in: agent) >= 2 })
             server.signal("go")
             for task in held { _ = await task.value }
             // Nobody uses it any more.
-            while agent.statistics.sockets > 0 { await Task.yield() }
+            #expect(await eventually { agent.statistics.sockets == 0 })
         }
     }
 }

@@ -26,11 +26,13 @@ import Testing
     private func figures(
         of server: LoopbackServer, in agent: NetworkAgent, until isReached: (ConnectionStatistics) -> Bool
     ) async -> ConnectionStatistics {
-        while true {
-            let figures = agent.statistics.origins[server.baseURL] ?? ConnectionStatistics()
-            if isReached(figures) { return figures }
-            await Task.yield()
+        var figures = ConnectionStatistics()
+        let isThere = await eventually {
+            figures = agent.statistics.origins[server.baseURL] ?? ConnectionStatistics()
+            return isReached(figures)
         }
+        #expect(isThere, "\(figures)")
+        return figures
     }
 
     @Test func aKeptConnectionIsOpenIdleAndUsedAgain() async throws {
@@ -131,7 +133,7 @@ import Testing
         } _: { agent, server in
             try await agent.send(Get("/hello"))
             // The origin is forgotten with its last connection, or soon after.
-            while agent.statistics.forgottenOrigins.closed != [.idle: 1] { await Task.yield() }
+            #expect(await eventually { agent.statistics.forgottenOrigins.closed == [.idle: 1] })
             #expect(agent.statistics.origins.isEmpty && agent.statistics.forgottenOrigins.opened == 1)
             try await agent.send(Get("/hello"))
             #expect(agent.statistics.origins[server.baseURL]?.opened == 1)
@@ -203,7 +205,7 @@ import Testing
                     }
                     for try await status in group { #expect(status == 200) }
                 }
-                while agent.statistics.sockets > 0 || agent.statistics.origins.count > 0 { await Task.yield() }
+                #expect(await eventually { agent.statistics.sockets == 0 && agent.statistics.origins.isEmpty })
             }
             try await visit(0..<500)
             let before = allocations_in_use()

@@ -171,12 +171,15 @@ import Testing
         try await server.waitForOpenConnections(atMost: 0)
     }
 
-    @Test func idleConnectionsEndWithTheirTime() async throws {
+    @Test(arguments: [TransferEngine.automatic, .libcurl])
+    func idleConnectionsEndWithTheirTime(engine: TransferEngine) async throws {
         let server = try LoopbackServer()
-        let agent = NetworkAgent(configuration: .init(baseURL: server.baseURL, idleConnectionTime: .seconds(1)))
+        var configuration = NetworkConfiguration(baseURL: server.baseURL, idleConnectionTime: .milliseconds(100))
+        configuration.engine = engine
+        let agent = NetworkAgent(configuration: configuration)
         try await agent.send(Get("/hello"))
-        // An older one is never used: libcurl checks when the next request comes.
-        try await Task.sleep(for: .milliseconds(2500))
+        // No request follows that could detect its age.
+        try await server.waitForOpenConnections(atMost: 0)
         #expect(try await agent.send(Get("/hello")).isReusedConnection == false)
         #expect(server.connectionCount == 2)
         await agent.shutdown()
