@@ -28,6 +28,13 @@ extension RequestError.Code {
     var summary: String { detail?.allSatisfy(\.isLetter) ?? false ? description : name }
 }
 
+extension RequestError {
+    /// An error after which the server may have processed the request.
+    static func processed(_ code: Code) -> RequestError {
+        RequestError(Facts(code: code, phase: .waitingHead, mayHaveBeenProcessed: true))
+    }
+}
+
 /// I6 and I7.
 func check(
     _ error: RequestError, _ expected: ExpectedFault, url: String?, _ sourceLocation: SourceLocation = #_sourceLocation
