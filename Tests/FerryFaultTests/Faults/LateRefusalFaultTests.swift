@@ -19,7 +19,7 @@ import Testing
 
     /// What spoils the request.
     enum Spoiler: CaseIterable, Sendable {
-        case adapter, custom
+        case adapter, prebuilt
     }
 
     private func expectRefusal(
@@ -31,7 +31,7 @@ import Testing
             if spoiler == .adapter { $0.adapters = [Change(change: change)] }
         } _: { server, agent in
             var outgoing = OutgoingRequest(url: server.baseURL + "/hello")
-            if spoiler == .custom { change(&outgoing) }
+            if spoiler == .prebuilt { change(&outgoing) }
             let results = try await agent.outcomes(of: Complete(prebuiltRequest: outgoing))
             for result in results {
                 let error = try #require(result.error, sourceLocation: sourceLocation)

@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test("A prebuilt request keeps its own credentials, unless it asks for the token", arguments: Way.allCases)
-    func customRequest(way: Way) async throws {
+    func prebuiltRequest(way: Way) async throws {
         struct Asking: Request {
             var prebuiltRequest: OutgoingRequest?
             let path = ""
@@ -116,12 +116,12 @@ import Testing
             $0.authenticator = Session(token: TokenServer.expired)
         } _: { server, agent in
             let tokens = TokenServer(on: server)
-            let custom = OutgoingRequest(url: server.baseURL + "/data", headers: ["Authorization": "Basic own"])
-            let error = await agent.result(Whole(prebuiltRequest: custom), way).error
+            let prebuilt = OutgoingRequest(url: server.baseURL + "/data", headers: ["Authorization": "Basic own"])
+            let error = await agent.result(Whole(prebuiltRequest: prebuilt), way).error
             #expect(error?.code == .invalidStatusCode(401) && error?.attempts == 1)
             #expect(server.requests.map { $0.headers["Authorization"] } == ["Basic own"])
             #expect(tokens.count("/token") == 0)
-            let reply = try await agent.result(Asking(prebuiltRequest: custom), way).get()
+            let reply = try await agent.result(Asking(prebuiltRequest: prebuilt), way).get()
             #expect(reply.text == "data ")
             #expect(tokens.issued == 1)
         }

@@ -65,7 +65,7 @@ import Testing
         try await compare(Upload(body: .file(file, range: 100..<2000)))
     }
 
-    @Test func aCustomRequestIsTheSameExchange() async throws {
+    @Test func aPrebuiltRequestIsTheSameExchange() async throws {
         try await withLoopbackServer { server in
             let request = Upload(
                 prebuiltRequest: OutgoingRequest(method: "PUT", url: server.baseURL + "/hello", body: .string("text")))

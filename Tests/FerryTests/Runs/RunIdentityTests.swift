@@ -289,7 +289,7 @@ import Testing
         #expect(agent.core.state.withLock { $0.table.count == 0 && $0.undelivered == 0 && !$0.isHeld })
     }
 
-    @Test func journeysLeaveNothing() async throws {
+    @Test func adaptedAndRedirectedRunsLeaveNothing() async throws {
         var configuration = NetworkConfiguration.test
         configuration.adapters = [Adapt { _, _ in await Task.yield() }]
         configuration.interceptors = [Intercept { _, _ in nil }]

@@ -8,7 +8,7 @@ import Testing
 @testable import FerryTestSupport
 
 /// Runs that are ended while code of the application's holds them up.
-@Suite struct JourneyEndTests {
+@Suite struct HeldRunEndTests {
     /// An adapter, an interceptor or a provider that does not return until the test allows it, even if cancelled.
     private final class Stubborn: Sendable {
         private let state = Mutex<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
@@ -206,7 +206,7 @@ import Testing
             return nil
         }
         await stub.waitForRequests(2)
-        while agent.core.state.withLock({ $0.controls.count }) < 2 { await Task.yield() }
+        #expect(await eventually { agent.core.state.withLock { $0.controls.count } >= 2 })
         task.cancel()
         #expect(await outcome.code == .cancelled)
         awaiting.cancel()

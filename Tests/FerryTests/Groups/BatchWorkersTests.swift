@@ -7,7 +7,7 @@ import Testing
 @testable import FerryTestSupport
 
 /// The few tasks that carry a batch: none of its members waits for another.
-@Suite(.timeLimit(.minutes(1))) struct BatchHandsTests {
+@Suite(.timeLimit(.minutes(1))) struct BatchWorkersTests {
     @Test func redirectedMembersAreUnderWayAtOnce() async throws {
         let stub = StubTransport { request in
             request.url.contains("/there/") ? .hold : .redirect(to: "/there" + request.url.dropFirst("http://h".count))
@@ -180,7 +180,7 @@ import Testing
         if case .begin(let index) = work { index } else { nil }
     }
 
-    private func isGiven(_ hand: BatchWorkQueue.Worker?) -> Bool { hand != nil }
+    private func isGiven(_ worker: BatchWorkQueue.Worker?) -> Bool { worker != nil }
 
     @Test func workIsDoneInTheOrderItCame() {
         var queue = BatchWorkQueue()
@@ -190,10 +190,10 @@ import Testing
         #expect((0..<5).map { _ in index(queue.pop()) } == [1, 2, 3, 4, nil])
     }
 
-    @Test func aHandThatRestsIsGivenIt() async {
-        let given = await withUnsafeContinuation { (hand: BatchWorkQueue.Worker) in
+    @Test func aWorkerThatRestsIsGivenIt() async {
+        let given = await withUnsafeContinuation { (worker: BatchWorkQueue.Worker) in
             var queue = BatchWorkQueue()
-            queue.rest(hand)
+            queue.rest(worker)
             queue.push(.begin(7))?.resume(returning: .begin(7))
             #expect(index(queue.pop()) == nil, "it is given away")
         }

@@ -6,7 +6,7 @@ import Testing
 @testable import FerryTestSupport
 
 /// Prebuilt requests of the application.
-@Suite struct CustomRequestTests {
+@Suite struct PrebuiltRequestTests {
     private struct Own: Request {
         let prebuiltRequest: OutgoingRequest?
         var path = "/ignored"
@@ -21,7 +21,7 @@ import Testing
         var timeouts: Timeouts? = Timeouts(connect: .seconds(2), idle: nil)
         var deadline: Duration? = .seconds(3600)
         var statusValidation: StatusValidation?
-        var tag: String? = "custom"
+        var tag: String? = "prebuilt"
         var book: Logbook?
 
         init(_ prebuilt: OutgoingRequest) { prebuiltRequest = prebuilt }
@@ -47,11 +47,11 @@ import Testing
         return try #require(stub.requests.first)
     }
 
-    private func refusal(_ custom: OutgoingRequest) async -> RequestError.Code? {
+    private func refusal(_ prebuilt: OutgoingRequest) async -> RequestError.Code? {
         let stub = StubTransport(always: .response())
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         defer { #expect(stub.requests.isEmpty) }
-        return await code { () throws(RequestError) in try await agent.send(Own(custom)) }
+        return await code { () throws(RequestError) in try await agent.send(Own(prebuilt)) }
     }
 
     @Test func whatTheMembersDescribeIsPassedBy() async throws {
@@ -63,9 +63,9 @@ import Testing
     }
 
     @Test func allOfItIsSent() async throws {
-        let custom = OutgoingRequest(
+        let prebuilt = OutgoingRequest(
             method: "PURGE", url: "http://other/y", headers: ["X-A": "1", "X-A": "2"], body: .string("ü"))
-        let request = try await seen(Own(custom))
+        let request = try await seen(Own(prebuilt))
         #expect(request.method == "PURGE")
         #expect(request.headers == ["X-A": "1", "X-A": "2", "Content-Type": "text/plain; charset=utf-8"])
         #expect(request.text == "ü")
@@ -127,16 +127,16 @@ import Testing
         let agent = NetworkAgent(configuration: configuration, stub: stub)
         let outcome = Outcome<Response>()
         agent.start(Own(OutgoingRequest(method: .patch, url: "http://a:b@other/y")), completion: outcome.take)
-        agent.cancelAll(tagged: "custom")
+        agent.cancelAll(tagged: "prebuilt")
         #expect(await outcome.code == .cancelled)
-        #expect(book.events == ["PATCH http://other/y custom"])
+        #expect(book.events == ["PATCH http://other/y prebuilt"])
     }
 
     @Test func redirectsOfItAreFollowed() async throws {
         let stub = StubTransport { $0.number == 1 ? .response(status: 303, headers: ["Location": "/z"]) : .response() }
         let agent = NetworkAgent(configuration: configuration, stub: stub)
-        let custom = OutgoingRequest(method: .post, url: "http://other/y", headers: ["X-A": "1"], body: .string("b"))
-        #expect(try await agent.send(Own(custom)).url == "http://other/z")
+        let prebuilt = OutgoingRequest(method: .post, url: "http://other/y", headers: ["X-A": "1"], body: .string("b"))
+        #expect(try await agent.send(Own(prebuilt)).url == "http://other/z")
         let last = try #require(stub.requests.last)
         #expect(last.method == .get && !last.hasBody && last.headers == ["X-A": "1"])
     }
