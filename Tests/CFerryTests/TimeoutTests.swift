@@ -282,8 +282,8 @@ extension CoreTests {
             }
         }
 
-        /// A job blocks the loop's thread for longer than the limit. Transfers that are submitted meanwhile, or have just started,
-        /// have not had their time.
+        /// A job blocks the loop's thread for longer than the limit. Transfers that are submitted meanwhile, or have
+        /// just started, have not had their time.
         @Test(arguments: Limit.allCases, [true, false])
         func noLimitPassesWhileTheLoopIsHeld(limit: Limit, isBegun: Bool) async throws {
             try await withCore { core, server in

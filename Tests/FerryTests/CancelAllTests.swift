@@ -79,7 +79,7 @@ struct Halting: Request {
         agent.start(Halting(entered: entered, gate: gate, tag: "other"), completion: blocker.take)
         await entered.pass()
         let run = agent.start(Get("/x", tag: tag), completion: outcome.take)
-        while run.state != .finishing { await Task.yield() }
+        #expect(await eventually { run.state == .finishing })
         if let tag { agent.cancelAll(tagged: tag) } else { agent.cancelAll() }
         #expect(run.state == .cancelled)
         gate.signal()

@@ -52,7 +52,7 @@ import Testing
         let outcome = Outcome<Response>()
         queue.suspend()
         let task = agent.start(Get(), on: queue, completion: outcome.take)
-        while task.state != .finishing { await Task.yield() }
+        #expect(await eventually { task.state == .finishing })
         task.cancel()
         #expect(task.state == .cancelled)
         queue.resume()

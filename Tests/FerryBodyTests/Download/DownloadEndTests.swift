@@ -147,13 +147,10 @@ import Testing
 
     @Test(arguments: [1, 2]) func theDeadlineHoldsForAllSegments(segments: Int) async throws {
         let folder = try Folder()
-        let transfers = TransferNotes()
-        try await withFlow(transfers: transfers) { server, agent in
+        try await withFlow { server, agent in
             let end = OneShot<Void>()
             server.handle("GET", "/f") { request in
                 switch Self.range(request)?.lowerBound {
-                // The part of the run's time that its other transfers must not get.
-                case 0: await elapse(.milliseconds(100))
                 // The helper's, which never comes, or the only one.
                 case nil, 1000: await end.value()
                 default: break
@@ -161,7 +158,7 @@ import Testing
                 return Self.piece(request)
             }
             var request = HTTPRequest(.get, "/f")
-            request.deadline = .seconds(1)
+            request.deadline = .milliseconds(500)
             var options = two
             options.segments = segments
             let began = ContinuousClock.now
@@ -171,11 +168,32 @@ import Testing
             let took = ContinuousClock.now - began
             end.finish(())
             #expect(error?.code == .timeout(.deadline))
-            #expect(took >= .seconds(0.95), "\(took)")
+            #expect(took >= .milliseconds(495), "\(took)")
+        }
+    }
+
+    @Test func aSegmentDoesNotGetTheTimeThatIsOver() async throws {
+        let folder = try Folder()
+        let transfers = TransferNotes()
+        try await withFlow(transfers: transfers) { server, agent in
+            let gate = Gate()
+            server.handle("GET", "/f") { request in
+                // This time is over when the segments begin.
+                if Self.range(request)?.lowerBound == 0 { await elapse(.milliseconds(100)) } else { await gate.pass() }
+                return Self.piece(request)
+            }
+            var request = HTTPRequest(.get, "/f")
+            request.deadline = .seconds(3600)
+            let started = StartedDownload()
+            let task = agent.download(request, to: .file(folder.file("f")), options: two, completion: started.take)
             // The first piece, and two segments of the rest.
+            #expect(await eventually { transfers.all.count == 3 })
             let deadlines = transfers.all.map(\.deadline)
-            #expect(deadlines.count == (segments == 1 ? 1 : 3) && deadlines[0] <= 1_000, "\(deadlines)")
-            #expect(deadlines.dropFirst().allSatisfy { (1...900).contains($0) }, "\(deadlines)")
+            #expect(deadlines.allSatisfy { (1...3_600_000).contains($0) }, "\(deadlines)")
+            #expect(deadlines.dropFirst().allSatisfy { $0 <= 3_599_900 }, "\(deadlines)")
+            task.cancel()
+            #expect(await started.error()?.code == .cancelled)
+            gate.open()
         }
     }
 

@@ -93,7 +93,7 @@ import Testing
             let task = Task {
                 try await agent.exchange(request) { _, body in try await DuplexEndTests.writeOn(body) }
             }
-            while server.connectionCount == 0 { await Task.yield() }
+            try await server.waitForConnections(1)
             task.cancel()
             #expect(await exchangeError { try await task.value }?.code == .cancelled)
             #expect(await eventually { agent.statistics.running == 0 })

@@ -149,7 +149,7 @@ import Testing
         await settle(agent, 2)
         for run in others { run.task.cancel() }
         for run in others { #expect(await run.outcome.code == .cancelled) }
-        while !stub.events.contains(.cancelled(2)) { await Task.yield() }
+        #expect(await eventually { stub.events.contains(.cancelled(2)) })
         await agent.shutdown()
     }
 
@@ -188,10 +188,10 @@ import Testing
     @Test(.timeLimit(.minutes(1))) func theLastWhoseTimeIsOverEndsTheTransfer() async throws {
         let agent = NetworkAgent(configuration: .test, stub: stub)
         #expect(await start(agent, request { $0.deadline = .milliseconds(300) }).outcome.code == .timeout(.deadline))
-        while !stub.events.contains(.cancelled(1)) { await Task.yield() }
+        #expect(await eventually { stub.events.contains(.cancelled(1)) })
         let batch = BatchRequest([request()]).deadline(.milliseconds(300))
         #expect(await fault { try await agent.send(batch) } == .timeout(.deadline))
-        while !stub.events.contains(.cancelled(2)) { await Task.yield() }
+        #expect(await eventually { stub.events.contains(.cancelled(2)) })
         await agent.shutdown()
     }
 

@@ -71,7 +71,7 @@ import Testing
         let first = Task { try await agent.send(request) }
         await stub.waitForHeld(1)
         let second = Task { try await agent.send(request) }
-        while agent.core.cache?.validations.waiting != 1 { await Task.yield() }
+        #expect(await eventually { agent.core.cache?.validations.waiting == 1 })
         stub.releaseAll(
             with: word == "no-store"
                 ? .response(headers: ["Cache-Control": "no-store"], body: "new")
@@ -229,9 +229,9 @@ import Testing
         if !inMemory { configuration.cache?.memoryBytes = 0 }
         let agent = NetworkAgent(configuration: configuration)
         let reload = Task { [request = kept(["X-Number": "1"], mode: .reload)] in try await agent.send(request) }
-        while gates[0].arrived == 0 { await Task.yield() }
+        #expect(await eventually { gates[0].arrived > 0 })
         let plain = Task { [request = kept(["X-Number": "2"])] in try await agent.send(request) }
-        while gates[1].arrived == 0 { await Task.yield() }
+        #expect(await eventually { gates[1].arrived > 0 })
         for number in reloadIsFirst ? [1, 2] : [2, 1] {
             gates[number - 1].open()
             _ = try await (number == 1 ? reload : plain).value

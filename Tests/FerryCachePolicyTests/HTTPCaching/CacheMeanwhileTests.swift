@@ -43,7 +43,7 @@ import Testing
         let (stub, store) = (counting(["Cache-Control": "max-age=60"]), HeldReads())
         let agent = bench.agent(stub, memory: false) { $0.cache?.storage = { store } }
         let first = Task { [request] in try await agent.send(request, cache: .revalidate).value }
-        while !store.isHeld { await Task.yield() }
+        #expect(await eventually { store.isHeld })
         _ = try await agent.send(request, cache: .reload)
         store.release()
         #expect(try await first.value == "answer 2")

@@ -314,7 +314,7 @@ import Testing
         store.holds()
         #expect(try await agent.send(request, cache: .reload).value == "answer 3")
         let removal = Task { await agent.cache.remove(request) }
-        while !store.hasRemoved { await Task.yield() }
+        #expect(await eventually { store.hasRemoved })
         #expect(try await texts(agent, request) == ["answer 4"])
         store.release()
         #expect(await removal.value)

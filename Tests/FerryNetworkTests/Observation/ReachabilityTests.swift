@@ -67,7 +67,7 @@ private final class FakeKernel: Sendable {
         for (routes, expected) in [([Netlink.route()], Reachability.Status.online(.ipv4)), ([], .offline)] {
             let before = kernel.socketCount
             async let status = inBackground { reachability.status }
-            while kernel.socketCount == before { await Task.yield() }
+            #expect(await eventually { kernel.socketCount > before })
             await inBackground { kernel.answer(routes) }
             #expect(await status == expected)
             #expect(await inBackground { kernel.request() } == nil, "the socket is closed")
@@ -101,18 +101,18 @@ private final class FakeKernel: Sendable {
             for await status in reachability.changes where status == .offline { return status }
             return nil
         }
-        while kernel.socketCount == 0 { await Task.yield() }
+        #expect(await eventually { kernel.socketCount > 0 })
         await inBackground { kernel.answer([Netlink.route()]) }
         let second = Task { () -> [Reachability.Status] in
             var seen: [Reachability.Status] = []
             for await status in reachability.changes { seen.append(status) }
             return seen
         }
-        while reachability.listenerCount < 2 { await Task.yield() }
+        #expect(await eventually { reachability.listenerCount >= 2 })
         kernel.send(Netlink.message(Netlink.deleteRoute, Netlink.route()))
         await inBackground { kernel.answer([]) }
         #expect(await first.value == .offline)
-        while reachability.listenerCount > 1 { await Task.yield() }
+        #expect(await eventually { reachability.listenerCount <= 1 })
         second.cancel()
         #expect(await second.value.first?.isOnline != nil)
         #expect(await inBackground { kernel.request() } == nil, "the socket is closed")
@@ -159,7 +159,7 @@ private final class FakeKernel: Sendable {
         let kernel = FakeKernel()
         let refusing = Reachability(kernel.source)
         let status = Task { await self.inBackground { refusing.status } }
-        while kernel.socketCount == 0 { await Task.yield() }
+        #expect(await eventually { kernel.socketCount > 0 })
         await inBackground {
             while let sequence = kernel.request() {
                 kernel.send(Netlink.message(Netlink.error, sequence: sequence, Netlink.raw(Int32(-1))))

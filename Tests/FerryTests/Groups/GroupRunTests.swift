@@ -232,9 +232,7 @@ import Testing
         ) { _ in }
         changer.task.withLock { $0 = task }
         open.yield()
-        while !stub.events.contains(where: { if case .priorityChanged(1, .high) = $0 { true } else { false } }) {
-            await Task.yield()
-        }
+        #expect(await eventually { stub.events.contains(.priorityChanged(1, .high)) })
         #expect(stub.requests.map(\.priority) == [.normal])
         stub.releaseAll()
         await agent.shutdown()
