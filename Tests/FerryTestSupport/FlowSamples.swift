@@ -185,14 +185,11 @@ func withExchanges(
     _ change: (inout NetworkConfiguration) -> Void = { _ in },
     _ body: (NetworkAgent, LoopbackServer) async throws -> Void
 ) async throws {
-    let server = try LoopbackServer()
-    var configuration = NetworkConfiguration(baseURL: server.baseURL)
-    configuration.engine = .automatic
-    change(&configuration)
-    let agent = NetworkAgent(configuration: configuration)
-    try await body(agent, server)
-    await agent.shutdown(grace: .zero)
-    // Scripts that read nothing until then see the end.
-    server.signal("over")
-    try await server.waitForOpenConnections(atMost: 0)
+    try await withServer(engine: .automatic, change) { server, agent in
+        try await body(agent, server)
+        await agent.shutdown(grace: .zero)
+        // Scripts that read nothing until then see the end.
+        server.signal("over")
+        try await server.waitForOpenConnections(atMost: 0)
+    }
 }

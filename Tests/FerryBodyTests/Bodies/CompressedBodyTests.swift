@@ -16,17 +16,17 @@ import Testing
         _ configure: (inout NetworkConfiguration) -> Void = { _ in },
         _ body: (LoopbackServer, NetworkAgent) async throws -> Void
     ) async throws {
-        let server = try LoopbackServer()
-        server.handle("/upload") { request in
-            LoopbackResponse(
-                headers: ["Content-Encoding": request.headers["Content-Encoding"] ?? "identity"], body: request.body)
+        try await withServer {
+            $0.acceptedEncodings = [.gzip, .zstd]
+            configure(&$0)
+        } _: { server, agent in
+            server.handle("/upload") { request in
+                LoopbackResponse(
+                    headers: ["Content-Encoding": request.headers["Content-Encoding"] ?? "identity"],
+                    body: request.body)
+            }
+            try await body(server, agent)
         }
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.acceptedEncodings = [.gzip, .zstd]
-        configure(&configuration)
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(server, agent)
-        await agent.shutdown()
     }
 
     /// Every other 512 bytes are the same.

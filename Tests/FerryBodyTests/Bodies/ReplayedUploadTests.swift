@@ -10,21 +10,9 @@ import Testing
 
 /// Bodies that have to be sent again.
 @Suite(.timeLimit(.minutes(2)), .faultTable) struct ReplayedUploadTests {
-    private func withAgent(
-        _ configure: (inout NetworkConfiguration) -> Void = { _ in },
-        _ body: (LoopbackServer, NetworkAgent) async throws -> Void
-    ) async throws {
-        let server = try LoopbackServer()
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configure(&configuration)
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(server, agent)
-        await agent.shutdown()
-    }
-
     @Test("R39: 307 and 308 send the whole body again, from a new sequence", arguments: [307, 308])
     func redirects(status: Int) async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             let made = Tally()
             let file = try TemporaryFile(LoopbackServer.pattern(0..<10_000))
             var form = Multipart(boundary: "B")
@@ -49,7 +37,7 @@ import Testing
     }
 
     @Test("R39: 303 becomes GET without the body") func seeOther() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             let file = try TemporaryFile([1, 2, 3])
             try await agent.send(put("/redirect-to?status=303&url=/hello", .file(file.path)))
             let last = try #require(server.requests.last)
@@ -59,7 +47,7 @@ import Testing
     }
 
     @Test("R39: a stream that can be read only once is not sent again") func once() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             let request = put("/redirect-to?status=307&url=/upload", .stream(once: Pieces(pieces: [[1, 2, 3]])))
             let error = try #require(await fault { () throws(RequestError) in try await agent.send(request) })
             #expect(error.code == .bodyNotReplayable)
@@ -71,7 +59,7 @@ import Testing
 
     @Test("A stream that the server has not asked for is sent again", arguments: [307, 401, 503])
     func anUnreadStream(status: Int) async throws {
-        try await withAgent {
+        try await withServer {
             $0.authenticator = Session(token: TokenServer.expired)
             $0.retryPolicy = .exponential(maxAttempts: 2, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
@@ -94,7 +82,7 @@ import Testing
     }
 
     @Test func aRetrySendsAllOfItAgain() async throws {
-        try await withAgent {
+        try await withServer {
             $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             server.script(
@@ -109,7 +97,7 @@ import Testing
     }
 
     @Test func aSourceThatFailsIsNotRetried() async throws {
-        try await withAgent {
+        try await withServer {
             $0.retryPolicy = .exponential(maxAttempts: 3, baseDelay: .milliseconds(1), jitter: .none)
         } _: { server, agent in
             let made = Tally()
@@ -133,7 +121,7 @@ import Testing
             }
         }
         let file = try TemporaryFile([9, 9])
-        try await withAgent {
+        try await withServer {
             $0.adapters = [Exchange(path: file.path)]
         } _: { server, agent in
             var form = Multipart(boundary: "B")
@@ -161,7 +149,7 @@ import Testing
 
     @Test("After a challenge the whole body is sent", arguments: schemes, [nil, UInt64(300_000)])
     func challenges(scheme: String, length: UInt64?) async throws {
-        try await withAgent {
+        try await withServer {
             $0.credentialProvider = Provider()
         } _: { server, agent in
             server.handle("/secret") { request in

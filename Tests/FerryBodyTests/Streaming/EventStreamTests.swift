@@ -13,17 +13,6 @@ import Testing
         "HTTP/1.1 \(status)\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\(fields)\r\n"
     }
 
-    private func withAgent(
-        deadline: Duration? = nil, _ body: (LoopbackServer, NetworkAgent) async throws -> Void
-    ) async throws {
-        let server = try LoopbackServer()
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.deadline = deadline
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(server, agent)
-        await agent.shutdown()
-    }
-
     private func all(_ stream: EventStream) async throws -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
         for try await event in stream { events.append(event) }
@@ -39,7 +28,7 @@ import Testing
     }
 
     @Test func eventsComeWhileTheResponseIsOpen() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(
                 path: "/events", [.send(Self.head() + "data: 1\n\n"), .wait("more"), .send("data: 2\n\n"), .close])
             var iterator = agent.events(Get("/events"), reconnection: .none).makeAsyncIterator()
@@ -56,7 +45,7 @@ import Testing
     }
 
     @Test func aLostConnectionIsTakenUpBehindTheLastEventUntil204() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             // The second event has no empty line: it is incomplete, and comes again.
             let bodies = Mutex(["id: a\ndata: 1\n\nid: b\ndata: 2", "id: b\ndata: 2\n\n"])
             server.handle("/events") { _ in
@@ -71,7 +60,7 @@ import Testing
     }
 
     @Test func theServersRetryFieldIsTheWait() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(connection: 1, [.expectHead, .send(Self.head() + "retry: 1\ndata: 1\n\n"), .close])
             server.script(connection: 2, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
             // With its own wait of an hour this would not end.
@@ -91,7 +80,7 @@ import Testing
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", .invalidContentType),
         ("nonsense\r\n\r\n", .malformedResponse),
     ]) func whatAnotherConnectionWouldNotMendIsThrown(response: String, code: RequestError.Code) async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(path: "/events", [.send(response), .close])
             let thrown = await failure(of: agent.events(Get("/events"), reconnection: Self.quick))
             #expect(thrown.map { code ~= $0 } == true, "\(thrown as Any)")
@@ -100,7 +89,7 @@ import Testing
     }
 
     @Test func aServerThatAsksForNoWaitGetsAPauseAllTheSame() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.handle("/events") { _ in
                 LoopbackResponse(headers: ["Content-Type": "text/event-stream"], text: "retry: 0\ndata: x\n\n")
             }
@@ -112,7 +101,7 @@ import Testing
     }
 
     @Test func anOwnWaitAboveTheMaximumHoldsAfterAFailureToo() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(
                 connection: 1, [.expectHead, .send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .close])
             server.script(connection: 2, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
@@ -127,7 +116,7 @@ import Testing
     }
 
     @Test func theMaximumBoundsTheWaitThatTheServerSets() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             let hour = "retry: 3600000\ndata: 1\n\n"
             server.script(connection: 1, [.expectHead, .send(Self.head() + hour), .close])
             server.script(
@@ -142,7 +131,7 @@ import Testing
     }
 
     @Test func failuresInARowHaveABound() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(path: "/events", [.send("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"), .serve])
             let policy = EventReconnection(delay: .milliseconds(1), maxDelay: .milliseconds(2), maxFailures: 3)
             #expect(await failure(of: agent.events(Get("/events"), reconnection: policy)) == .invalidStatusCode(503))
@@ -151,7 +140,7 @@ import Testing
     }
 
     @Test func anEventBehindFailuresBeginsTheCountAnew() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             let policy = EventReconnection(delay: .milliseconds(1), maxDelay: .milliseconds(2), maxFailures: 1)
             for connection in [1, 3, 5] { server.script(connection: connection, [.reset]) }
             for connection in [2, 4] {
@@ -166,7 +155,9 @@ import Testing
     }
 
     @Test func aSilenceIsALostConnectionAndTheConfigurationsDeadlineDoesNotHold() async throws {
-        try await withAgent(deadline: .milliseconds(150)) { server, agent in
+        try await withServer {
+            $0.deadline = .milliseconds(150)
+        } _: { server, agent in
             server.script(connection: 1, [.expectHead, .send(Self.head() + "data: 1\n\n"), .keepOpen])
             server.script(
                 connection: 2,
@@ -183,7 +174,7 @@ import Testing
     }
 
     @Test func aDeadlineOfTheRequestsOwnEndsTheSequence() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(path: "/events", [.send(Self.head() + "data: 1\n\n"), .keepOpen])
             var request = HTTPRequest(.get, "/events")
             request.deadline = .milliseconds(800)
@@ -195,7 +186,7 @@ import Testing
     }
 
     @Test func cancellingTheTaskEndsTheWaitForAConnectionToo() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(path: "/events", [.send(Self.head() + "data: 1\n\n"), .close])
             let first = Gate()
             let task = Task {
@@ -213,7 +204,7 @@ import Testing
 
     @Test(arguments: [Duration.seconds(3600), .seconds(Int64.max)])
     func aShutdownEndsTheWaitForAConnectionToo(delay: Duration) async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(path: "/events", [.send(Self.head() + "data: 1\n\n"), .close])
             let first = Gate()
             let task = Task {
@@ -232,7 +223,7 @@ import Testing
     }
 
     @Test func aShutdownEndsAStreamThatIsOpenBehindItsGrace() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(path: "/events", [.send(Self.head() + "data: 1\n\n"), .keepOpen])
             let first = Gate()
             let task = Task {
@@ -250,7 +241,7 @@ import Testing
 
     /// No product of them exceeds a duration.
     @Test func theLongestWaitsAndBoundsAreNoTrap() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             let retry = "retry: \(Int64.max)\ndata: 1\n\n"
             server.script(connection: 1, [.expectHead, .send(Self.head() + retry), .reset])
             let first = Gate()
@@ -268,7 +259,7 @@ import Testing
             #expect(thrown == .cancelled)
         }
         for bound in [Duration.zero, .seconds(-1), .seconds(Int64.min)] {
-            try await withAgent { server, agent in
+            try await withServer { server, agent in
                 for connection in 1...40 { server.script(connection: connection, [.reset]) }
                 server.script(connection: 41, [.expectHead, .send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
                 let policy = EventReconnection(delay: .zero, maxDelay: bound, maxFailures: 40)
@@ -281,7 +272,7 @@ import Testing
     }
 
     @Test func theEndBy204IsASuccessToObservers() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(path: "/events", [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
             let observer = OutcomeObserver()
             var request = HTTPRequest(.get, "/events")
@@ -315,7 +306,7 @@ import Testing
     }
 
     @Test func anEventThatIsTooLongComesBehindTheOthersAsAnError() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             let long = String(repeating: "x", count: 200)
             server.script(path: "/events", [.send(Self.head() + "data: 1\n\ndata: \(long)\n\n"), .close])
             var iterator = agent.events(Get("/events"), reconnection: Self.quick, maxEventBytes: 100)
@@ -330,7 +321,7 @@ import Testing
     }
 
     @Test func theRequestsOwnFieldsStay() async throws {
-        try await withAgent { server, agent in
+        try await withServer { server, agent in
             server.script(path: "/events", [.send("HTTP/1.1 204 No Content\r\n\r\n"), .serve])
             let request = HTTPRequest(
                 .get, "/events", headers: ["Accept": "text/event-stream, */*", "Last-Event-ID": "from before"])

@@ -10,21 +10,16 @@ import Testing
 @Suite(.timeLimit(.minutes(3)), .faultTable) struct EngineFaultTests {
     static let engines: [TransferEngine] = [.libcurl, .automatic]
 
-    private func withServer(
+    private func withEngine(
         _ engine: TransferEngine, secure: Bool = false, _ configure: (inout NetworkConfiguration) -> Void = { _ in },
         _ body: (LoopbackServer, NetworkAgent) async throws -> Void
     ) async throws {
-        let certificate = secure ? try ServerCertificate() : nil
-        let server = try certificate.map { try LoopbackServer(.init(certificate: $0)) } ?? LoopbackServer()
-        defer { server.stop() }
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.engine = engine
-        if let certificate { configuration.tls.authorityFile = certificate.authorityFile }
-        configure(&configuration)
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(server, agent)
-        await agent.shutdown()
-        try await server.waitForOpenConnections(atMost: 0)
+        let options = secure ? LoopbackServer.Options(certificate: try ServerCertificate()) : .init()
+        try await withServer(options, engine: engine, configure) { server, agent in
+            try await body(server, agent)
+            await agent.shutdown()
+            try await server.waitForOpenConnections(atMost: 0)
+        }
     }
 
     // MARK: R125
@@ -34,7 +29,7 @@ import Testing
         let chunked =
             "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nX-A: b\r\nTransfer-Encoding: chunked\r\n\r\n"
             + "5;x=\"y\"\r\nhello\r\n7\r\n, world\r\n0\r\nX-Trailer: z\r\n\r\n"
-        try await withServer(engine, secure: secure) { server, agent in
+        try await withEngine(engine, secure: secure) { server, agent in
             for size in [1, 2, 3, 5, 7, 11, 13, 17, 64, chunked.utf8.count] {
                 let path = "/split\(size)/"
                 server.script(
@@ -54,7 +49,7 @@ import Testing
     func bytesBehindTheEnd(engine: TransferEngine, secure: Bool) async throws {
         let first = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst"
         for poison in ["HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON", "x", "\r\n"] {
-            try await withServer(engine, secure: secure) { server, agent in
+            try await withEngine(engine, secure: secure) { server, agent in
                 server.script(path: "/first", [.expectHead, .send(first + poison), .expectClose, .mark("closed")])
                 #expect(try await agent.send(Get("/first")).text == "first")
                 #expect(try await agent.send(Get("/hello")).text == "Hello, ferry")
@@ -66,7 +61,7 @@ import Testing
 
     @Test("R125: bytes that arrive before the request are not its response", arguments: engines, [false, true])
     func bytesBeforeTheRequest(engine: TransferEngine, secure: Bool) async throws {
-        try await withServer(engine, secure: secure) { server, agent in
+        try await withEngine(engine, secure: secure) { server, agent in
             server.script(
                 path: "/first",
                 [
@@ -84,7 +79,7 @@ import Testing
     @Test(
         "R125: a reader that pauses gets every byte, including those that TLS holds", arguments: engines, [false, true])
     func pausedReader(engine: TransferEngine, secure: Bool) async throws {
-        try await withServer(engine, secure: secure) { server, agent in
+        try await withEngine(engine, secure: secure) { server, agent in
             for size in [10, 16_383, 16_384, 16_385, 300_000] {
                 let stream = try await agent.stream(Get("/bytes/\(size)"))
                 var bytes: [UInt8] = []
@@ -100,7 +95,7 @@ import Testing
 
     @Test("R125: a request takes the first free connection, not the one dialed for it")
     func lateBinding() async throws {
-        try await withServer(.automatic, secure: true) { server, agent in
+        try await withEngine(.automatic, secure: true) { server, agent in
             server.script(connection: 2, [.stallHandshake])
             server.script(path: "/first", [.expectHead, .mark("asked"), .wait("go"), .send(answer("first")), .serve])
             async let first = agent.send(Get("/first"))
@@ -120,7 +115,7 @@ import Testing
     func sameOutcome(of broken: EngineCase) async throws {
         var told: [String] = []
         for engine in Self.engines {
-            try await withServer(engine, { $0.timeouts.idle = .milliseconds(400) }) { server, agent in
+            try await withEngine(engine, { $0.timeouts.idle = .milliseconds(400) }) { server, agent in
                 server.script(path: "/fault", uses: 1, LoopbackScript([.expectHead] + broken.steps))
                 told.append(await outcome(of: broken.request, by: agent))
                 // And the next request has its own response.
@@ -146,7 +141,7 @@ import Testing
     func manyAtWork(engine: TransferEngine) async throws {
         let count = 1_000
         let before = openDescriptorCount()
-        try await withServer(
+        try await withEngine(
             engine,
             {
                 $0.limits.maxConcurrentTransfers = count

@@ -47,7 +47,7 @@ import Testing
             var call = HTTPRequest(.get, "/bytes/\(size)")
             // A reader that makes the server wait does not make it idle.
             call.deadline = .seconds(100)
-            let start = residentBytes()
+            let start = ProcessHoldings.memory
             var peak = start
             var bytes = 0
             let response = try await agent.stream(call)
@@ -57,18 +57,13 @@ import Testing
                 if bytes < next { continue }
                 next += 20_000_000
                 try await Task.sleep(for: .milliseconds(5))
-                peak = max(peak, residentBytes())
+                peak = max(peak, ProcessHoldings.memory)
             }
             #expect(bytes == size)
             #expect(peak - start < 8 << 20, "it grew by \(peak - start) bytes")
         }
     }
     #endif
-
-    private func residentBytes() -> Int {
-        let text = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)) ?? ""
-        return (Int(text.split(separator: " ").dropFirst().first ?? "") ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
-    }
 
     @Test("R69: an idle timeout counts the server's silence, not the reader's")
     func slowReaderIsNotAnIdleServer() async throws {
@@ -103,18 +98,13 @@ import Testing
             let response = try await agent.stream(Get("/big"))
             var iterator = response.body.makeAsyncIterator()
             var bytes = try await iterator.next()?.count ?? 0
-            let (start, warm) = (ContinuousClock.now, residentBytes())
+            let (start, warm) = (ContinuousClock.now, ProcessHoldings.memory)
             // A megabyte per second, for three.
             for round in 1...30 {
                 while bytes < round * 100_000 { bytes += try await iterator.next()?.count ?? 0 }
                 try await ContinuousClock().sleep(until: start + .milliseconds(round * 100))
             }
-            #if FERRY_TSAN || FERRY_ASAN
-            let bound = Int.max
-            #else
-            let bound = 8 << 20
-            #endif
-            #expect(residentBytes() - warm < bound)
+            #expect(ProcessHoldings.memory - warm < 8 << 20)
             #expect(bytes < size / 100 && !isSent.withLock { $0 })
             watch.cancel()
             _ = await watch.result

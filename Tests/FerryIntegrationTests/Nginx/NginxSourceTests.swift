@@ -3,6 +3,8 @@ import FerrySynchronization
 import FoundationEssentials
 import Testing
 
+@testable import FerryTestSupport
+
 /// Bodies from files, streams and forms, sent through nginx to the upstream.
 @Suite(.timeLimit(.minutes(2))) struct NginxSourceTests {
     private struct Broken: Error {}
@@ -116,11 +118,11 @@ import Testing
         try folder.writeZeros(256 * 1024 * 1024, to: "zeros")
         try await withAgent { agent in
             try await agent.send(HTTPRequest.to(upstream.url + "/echo", .put, body: .bytes(Nginx.pattern(1024 * 1024))))
-            let before = residentBytes()
+            let before = ProcessHoldings.memory
             let sampling = Task {
                 var most = 0
                 while !Task.isCancelled {
-                    most = max(most, residentBytes())
+                    most = max(most, ProcessHoldings.memory)
                     try? await Task.sleep(for: .milliseconds(10))
                 }
                 return most

@@ -11,7 +11,7 @@ import Testing
         let nginx = try Nginx.shared
         try await withAgent { agent in
             try await agent.send(HTTPRequest.to(nginx.url("/1m.bin")))
-            let before = residentBytes()
+            let before = ProcessHoldings.memory
             let response = try await agent.stream(HTTPRequest.to(nginx.url("/zeros.bin")))
             #expect(response.status == 200 && response.contentLength == Int64(Nginx.zeros))
             var count = 0
@@ -20,7 +20,7 @@ import Testing
                 count += piece.count
                 // Asking the kernel takes some time.
                 if count > next {
-                    most = max(most, residentBytes() - before)
+                    most = max(most, ProcessHoldings.memory - before)
                     next += 16 * 1024 * 1024
                 }
             }

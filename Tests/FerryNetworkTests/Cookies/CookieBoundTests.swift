@@ -6,19 +6,12 @@ import Testing
 
 /// How many cookies a jar keeps, and which ones are removed.
 @Suite(.timeLimit(.minutes(1))) struct CookieBoundTests {
-    private func withAgent(_ body: (LoopbackServer, NetworkAgent) async throws -> Void) async throws {
-        let server = try LoopbackServer()
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.keepsCookies = true
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(server, agent)
-        await agent.shutdown()
-    }
-
     private func names(_ agent: NetworkAgent) -> Set<String> { Set(agent.cookies.all.map(\.name)) }
 
     @Test func ofOneHostTheFirstOnesGo() async throws {
-        try await withAgent { server, agent in
+        try await withServer {
+            $0.keepsCookies = true
+        } _: { server, agent in
             server.handle("/set") { request in
                 LoopbackResponse(headers: ["Set-Cookie": "\(request.query ?? ""); Path=/"])
             }
@@ -33,7 +26,9 @@ import Testing
     }
 
     @Test func ofThoseForTLSToo() async throws {
-        try await withAgent { server, agent in
+        try await withServer {
+            $0.keepsCookies = true
+        } _: { server, agent in
             // libcurl treats 127.0.0.1 like TLS.
             server.handle("/set") { request in
                 let fields = (0..<45).map { index in
@@ -51,7 +46,9 @@ import Testing
     }
 
     @Test func ofAllTheLongestUnusedGo() async throws {
-        try await withAgent { server, agent in
+        try await withServer {
+            $0.keepsCookies = true
+        } _: { server, agent in
             for name in ["kept", "gone"] {
                 agent.cookies.set(Cookie(name: name, value: "1", domain: "\(name).localhost", isHTTPOnly: true))
             }
@@ -69,7 +66,9 @@ import Testing
     }
 
     @Test func whatIsSetManyTimesIsOne() async throws {
-        try await withAgent { _, agent in
+        try await withServer {
+            $0.keepsCookies = true
+        } _: { _, agent in
             agent.cookies.set(Cookie(name: "session", value: "1", domain: "h.example"))
             for index in 0..<1000 {
                 agent.cookies.set(Cookie(name: "n", value: "\(index)", domain: "h.example"))

@@ -29,14 +29,14 @@ import Testing
         let servers = try #require(pair)
         servers.ill.script(LoopbackScript(steps))
         let scheme = certificate == nil ? "http" : "https"
-        var configuration = NetworkConfiguration(baseURL: "\(scheme)://localhost:\(servers.well.port)")
-        configuration.engine = .automatic
-        configuration.addressSelection = selection
-        configuration.tls.authorityFile = certificate?.authorityFile
-        configuration.hostOverrides = ["localhost:\(servers.well.port)": ["127.0.0.2", "127.0.0.1"]]
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(agent, servers.ill)
-        await agent.shutdown()
+        try await withAgent(.automatic) {
+            $0.baseURL = "\(scheme)://localhost:\(servers.well.port)"
+            $0.addressSelection = selection
+            $0.tls.authorityFile = certificate?.authorityFile
+            $0.hostOverrides = ["localhost:\(servers.well.port)": ["127.0.0.2", "127.0.0.1"]]
+        } _: { agent in
+            try await body(agent, servers.ill)
+        }
     }
 
     /// Sends requests that must not be repeated, and returns the times at which those to the second server failed,

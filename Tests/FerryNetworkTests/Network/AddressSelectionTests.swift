@@ -58,18 +58,18 @@ import Testing
         func connections(at address: String) -> Int { servers.withLock { $0[address]?.connectionCount ?? 0 } }
     }
 
-    private func withAgent(
+    private func withSelection(
         _ selection: AddressSelection, _ backends: Backends, _ addresses: [String],
         _ change: (inout NetworkConfiguration) -> Void = { _ in }, _ body: (NetworkAgent) async throws -> Void
     ) async throws {
-        var configuration = NetworkConfiguration(baseURL: "http://a.test:\(backends.port)")
-        configuration.engine = .automatic
-        configuration.addressSelection = selection
-        configuration.hostOverrides = ["a.test:\(backends.port)": addresses]
-        change(&configuration)
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(agent)
-        await agent.shutdown()
+        try await withAgent(.automatic) {
+            $0.baseURL = "http://a.test:\(backends.port)"
+            $0.addressSelection = selection
+            $0.hostOverrides = ["a.test:\(backends.port)": addresses]
+            change(&$0)
+        } _: { agent in
+            try await body(agent)
+        }
     }
 
     /// When a load ends.
@@ -116,7 +116,7 @@ import Testing
     @Test("Four servers get a quarter of the requests each", arguments: spread, [1, 32])
     func quarters(selection: AddressSelection, atOnce: Int) async throws {
         let backends = try Backends(4)
-        try await withAgent(selection, backends, Backends.addresses(1...4)) { agent in
+        try await withSelection(selection, backends, Backends.addresses(1...4)) { agent in
             let counts = try await load(agent, atOnce: atOnce, until: .requests(LongTests.areOn ? 100_000 : 4_000))
             let all = counts.values.reduce(0, +)
             #expect(counts.count == 4)
@@ -130,7 +130,7 @@ import Testing
     @Test("In order, the first one gets all")
     func ordered() async throws {
         let backends = try Backends(2)
-        try await withAgent(.ordered, backends, Backends.addresses(1...2)) { agent in
+        try await withSelection(.ordered, backends, Backends.addresses(1...2)) { agent in
             let counts = try await load(agent, until: .requests(200))
             #expect(counts.keys.elementsEqual(["127.0.0.1"]))
         }
@@ -139,7 +139,7 @@ import Testing
     @Test("Connections that expire are replaced at all addresses", arguments: spread)
     func lifetime(selection: AddressSelection) async throws {
         let backends = try Backends(4)
-        try await withAgent(selection, backends, Backends.addresses(1...4)) {
+        try await withSelection(selection, backends, Backends.addresses(1...4)) {
             $0.connectionLifetime = .milliseconds(20)
         } _: { agent in
             let counts = try await load(agent, until: .opened(400))
@@ -154,7 +154,7 @@ import Testing
         arguments: spread)
     func death(selection: AddressSelection) async throws {
         let backends = try Backends(4)
-        try await withAgent(selection, backends, Backends.addresses(1...4)) { agent in
+        try await withSelection(selection, backends, Backends.addresses(1...4)) { agent in
             let before = try await load(agent, until: .requests(2_000), at: 1_000, stopping: backends)
             #expect(before["127.0.0.3", default: 0] > 100)
             let after = try await load(agent, until: .requests(1_000))
@@ -173,7 +173,7 @@ import Testing
     func fifth(selection: AddressSelection) async throws {
         let backends = try Backends(5)
         resolver_answer("127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4")
-        try await withAgent(selection, backends, ["127.0.0.1"]) {
+        try await withSelection(selection, backends, ["127.0.0.1"]) {
             $0.baseURL = "http://a.several.test:\(backends.port)"
             $0.hostOverrides = [:]
             $0.connectionLifetime = .seconds(1)
@@ -203,7 +203,7 @@ import Testing
         let slow = try LoopbackServer(options)
         let response = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
         slow.script([.expectHead, .pause(.milliseconds(100)), .send(response), .restart])
-        try await withAgent(.leastRequests, backends, Backends.addresses(1...2)) { agent in
+        try await withSelection(.leastRequests, backends, Backends.addresses(1...2)) { agent in
             let counts = try await load(agent, atOnce: 8, until: .requests(1_000))
             #expect(counts["127.0.0.2", default: 0] < 250 && counts["127.0.0.2", default: 0] >= 4, "\(counts)")
         }
@@ -214,7 +214,7 @@ import Testing
     func silent(selection: AddressSelection) async throws {
         let backends = try Backends(1)
         try backends.start("127.0.0.2", accepting: .none)
-        try await withAgent(selection, backends, ["127.0.0.2", "127.0.0.1"]) { agent in
+        try await withSelection(selection, backends, ["127.0.0.2", "127.0.0.1"]) { agent in
             func connect() async throws -> Duration {
                 let reply = try await agent.send(Full(path: "/hello", headers: ["Connection": "close"]))
                 #expect(reply.metrics.peer?.address == "127.0.0.1")
@@ -237,7 +237,7 @@ import Testing
         let backends = try Backends(2)
         backends.stop("127.0.0.1")
         backends.stop("127.0.0.2")
-        try await withAgent(selection, backends, Backends.addresses(1...2)) { agent in
+        try await withSelection(selection, backends, Backends.addresses(1...2)) { agent in
             for _ in 0..<3 { #expect(await agent.result(Get("/hello")).error?.code == .connect(.refused)) }
             try backends.start("127.0.0.2")
             for _ in 0..<3 { #expect(try await agent.send(Get("/hello")).metrics.peer?.address == "127.0.0.2") }
@@ -247,7 +247,7 @@ import Testing
     @Test("The address policy applies", arguments: spread)
     func policy(selection: AddressSelection) async throws {
         let backends = try Backends(2)
-        try await withAgent(selection, backends, Backends.addresses(1...2)) {
+        try await withSelection(selection, backends, Backends.addresses(1...2)) {
             $0.addressPolicy = .publicOnly
         } _: { agent in
             for _ in 0..<3 { #expect(await agent.result(Get("/hello")).error?.code == .addressForbidden) }

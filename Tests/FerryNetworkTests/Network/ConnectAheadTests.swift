@@ -6,20 +6,6 @@ import Testing
 
 /// Connections that are opened before requests need them.
 @Suite(.timeLimit(.minutes(1))) struct ConnectAheadTests {
-    private func withAgent(
-        server options: LoopbackServer.Options = .init(), _ change: (inout NetworkConfiguration) -> Void = { _ in },
-        _ body: (NetworkAgent, LoopbackServer) async throws -> Void
-    ) async throws {
-        let server = try LoopbackServer(options)
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.engine = .automatic
-        configuration.tls.authorityFile = options.certificate?.authorityFile
-        change(&configuration)
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(agent, server)
-        await agent.shutdown()
-    }
-
     private func options(secure: Bool) throws -> LoopbackServer.Options {
         secure ? .init(certificate: try ServerCertificate()) : .init()
     }
@@ -30,7 +16,7 @@ import Testing
 
     @Test("The requested number of connections is opened, and the first request finds one", arguments: [false, true])
     func opened(secure: Bool) async throws {
-        try await withAgent(server: options(secure: secure)) { agent, server in
+        try await withServer(options(secure: secure), engine: .automatic) { server, agent in
             #expect(try await agent.connect(to: server.baseURL, count: 8) == 8)
             try await server.waitForConnections(8)
             #expect(server.connectionCount == 8 && server.requestCount == 0)
@@ -47,7 +33,7 @@ import Testing
     }
 
     @Test func thoseThatLieUnusedCount() async throws {
-        try await withAgent { agent, server in
+        try await withServer(engine: .automatic) { server, agent in
             try await agent.send(Get("/hello"))
             #expect(try await agent.connect(to: "/path/of/the/base") == 1)
             #expect(server.connectionCount == 1)
@@ -59,9 +45,9 @@ import Testing
     }
 
     @Test func severalLoopsShareThem() async throws {
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.eventLoopCount = 2
-        } _: { agent, server in
+        } _: { server, agent in
             let count = try await agent.connect(to: server.baseURL, count: 6)
             #expect(count == 6)
             #expect(agent.statistics.connectionsOpened == 6)
@@ -75,23 +61,22 @@ import Testing
     @Test func whatCannotBeOpenedIsThrown() async throws {
         var options = LoopbackServer.Options()
         options.accepting = .refused
-        try await withAgent(server: options) { agent, server in
+        try await withServer(options, engine: .automatic) { server, agent in
             await #expect { try await agent.connect(to: server.baseURL, count: 3) } throws: {
                 ($0 as? RequestError)?.code == .connect(.refused)
             }
             await #expect { try await agent.connect(to: "http://") } throws: { $0 is RequestError }
         }
-        try await withAgent(server: .init(certificate: try ServerCertificate())) {
+        try await withServer(.init(certificate: try ServerCertificate()), engine: .automatic) {
             $0.tls.authorityFile = nil
-        } _: { agent, server in
+        } _: { server, agent in
             await #expect { try await agent.connect(to: server.baseURL) } throws: {
                 ($0 as? RequestError)?.code == .tls(.untrusted)
             }
         }
-        try await withAgent {
-            $0.engine = .libcurl
+        try await withServer(engine: .libcurl) {
             $0.limits.maxConcurrentTransfers = 1
-        } _: { agent, server in
+        } _: { server, agent in
             // A handle that has failed before keeps its message.
             _ = await agent.result(Get("http://127.0.0.1:1/"))
             await #expect { try await agent.connect(to: server.baseURL) } throws: {
@@ -103,7 +88,7 @@ import Testing
     }
 
     @Test func aCancelEndsTheHandshakes() async throws {
-        try await withAgent(server: options(secure: true)) { agent, server in
+        try await withServer(options(secure: true), engine: .automatic) { server, agent in
             server.script([.stallHandshake])
             let task = Task { try await agent.connect(to: server.baseURL, count: 4) }
             try await server.waitForConnections(4)
@@ -114,7 +99,7 @@ import Testing
     }
 
     @Test func oneThatTheServerHasClosedIsNotUsed() async throws {
-        try await withAgent { agent, server in
+        try await withServer(engine: .automatic) { server, agent in
             server.script(connection: 1, [.close])
             #expect(try await agent.connect(to: server.baseURL) == 1)
             try await server.waitForOpenConnections(atMost: 0)
@@ -123,7 +108,7 @@ import Testing
     }
 
     @Test func requestsDoNotWaitForConnectionsOfOthers() async throws {
-        try await withAgent(server: options(secure: true)) { agent, server in
+        try await withServer(options(secure: true), engine: .automatic) { server, agent in
             try await agent.send(Get("/hello"))
             server.script([.stallHandshake])
             let task = Task { try await agent.connect(to: server.baseURL, count: 2) }
@@ -137,9 +122,9 @@ import Testing
 
     /// They end before they are used, and others replace them.
     @Test func thoseThatAreTooOldAreNotReady() async throws {
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.connectionLifetime = .milliseconds(200)
-        } _: { agent, server in
+        } _: { server, agent in
             try await agent.connect(to: server.baseURL, count: 3)
             // Only the next request finds them too old, and there is none before.
             await elapse(.milliseconds(220))
@@ -148,10 +133,10 @@ import Testing
             #expect(agent.statistics.connectionsOpened == 6)
             #expect(agent.statistics.origins[server.baseURL]?.closed[.lifetime] == 3)
         }
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.limits.minimumIdlePerHost = 3
             $0.connectionLifetime = .milliseconds(200)
-        } _: { agent, server in
+        } _: { server, agent in
             try await agent.send(Get("/hello"))
             #expect(await eventually { idle(of: server, in: agent) >= 3 })
             // Only a request would detect one that is too old.
@@ -165,12 +150,12 @@ import Testing
 
     @Test func theyAreSpreadOverTheAddresses() async throws {
         let backends = try AddressSelectionTests.Backends(3)
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.baseURL = "http://a.test:\(backends.port)"
             $0.hostOverrides = ["a.test:\(backends.port)": AddressSelectionTests.Backends.addresses(1...3)]
             $0.addressSelection = .roundRobin
             $0.limits.minimumIdlePerHost = 3
-        } _: { agent, _ in
+        } _: { _, agent in
             try await agent.send(Get("/hello"))
             for address in AddressSelectionTests.Backends.addresses(1...3) {
                 #expect(await eventually { backends.connections(at: address) > 0 })
@@ -181,7 +166,7 @@ import Testing
     /// A connection that was opened for a request which another one served is not a new one for the next.
     @Test func oneThatItsRequestDidNotNeedCountsAsThereBefore() async throws {
         let empty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-        try await withAgent(server: options(secure: true)) { agent, server in
+        try await withServer(options(secure: true), engine: .automatic) { server, agent in
             server.script(path: "/first", [.expectHead, .mark("first"), .wait("go"), .send(empty), .serve])
             server.script(connection: 2, [.plain, .wait("handshake"), .startTLS, .serve])
             let first = Task { try await agent.send(Get("/first")) }
@@ -202,7 +187,7 @@ import Testing
     }
 
     @Test func aShutdownEndsTheHandshakes() async throws {
-        try await withAgent(server: options(secure: true)) { agent, server in
+        try await withServer(options(secure: true), engine: .automatic) { server, agent in
             server.script([.stallHandshake])
             let task = Task { try await agent.connect(to: server.baseURL, count: 4) }
             try await server.waitForConnections(4)
@@ -219,9 +204,9 @@ import Testing
     @Test func whereNobodyListensNoneIsTriedForEver() async throws {
         var options = LoopbackServer.Options()
         options.accepting = .refused
-        try await withAgent(server: options) {
+        try await withServer(options, engine: .automatic) {
             $0.limits.minimumIdlePerHost = 3
-        } _: { agent, server in
+        } _: { server, agent in
             for _ in 0..<10 { #expect(await agent.result(Get("/hello")).error?.code == .connect(.refused)) }
             #expect(await eventually { agent.statistics.origins[server.baseURL]?.failed ?? 0 >= 40 })
             let turns = agent.statistics.turns
@@ -231,10 +216,10 @@ import Testing
     }
 
     @Test func noNumberIsTooLarge() async throws {
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.limits.maxConcurrentTransfers = 4
             $0.limits.minimumIdlePerHost = .max
-        } _: { agent, server in
+        } _: { server, agent in
             let count = try await agent.connect(to: server.baseURL, count: .max)
             #expect(count == 4)
             try await agent.send(Get("/hello"))
@@ -242,10 +227,10 @@ import Testing
     }
 
     @Test func someLieReadyAsLongAsTheHostIsInUse() async throws {
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.limits.minimumIdlePerHost = 2
             $0.idleConnectionTime = .milliseconds(300)
-        } _: { agent, server in
+        } _: { server, agent in
             server.script(path: "/held", [.expectHead, .mark("held"), .wait("go"), .close])
             try await agent.send(Get("/hello"))
             #expect(await eventually { idle(of: server, in: agent) >= 2 })

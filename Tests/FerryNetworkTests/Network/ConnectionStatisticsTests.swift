@@ -9,19 +9,6 @@ import Testing
 
 /// The figures of an agent for the connections of each origin.
 @Suite(.timeLimit(.minutes(1))) struct ConnectionStatisticsTests {
-    private func withAgent(
-        server options: LoopbackServer.Options = .init(), _ change: (inout NetworkConfiguration) -> Void = { _ in },
-        _ body: (NetworkAgent, LoopbackServer) async throws -> Void
-    ) async throws {
-        let server = try LoopbackServer(options)
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.engine = .automatic
-        change(&configuration)
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(agent, server)
-        await agent.shutdown()
-    }
-
     /// The figures of the server, once they are as expected: the loop's thread writes them.
     private func figures(
         of server: LoopbackServer, in agent: NetworkAgent, until isReached: (ConnectionStatistics) -> Bool
@@ -36,7 +23,7 @@ import Testing
     }
 
     @Test func aKeptConnectionIsOpenIdleAndUsedAgain() async throws {
-        try await withAgent { agent, server in
+        try await withServer(engine: .automatic) { server, agent in
             #expect(agent.statistics.origins.isEmpty)
             for _ in 0..<5 { try await agent.send(Get("/hello")) }
             let figures = await figures(of: server, in: agent) { $0.idle == 1 }
@@ -50,7 +37,7 @@ import Testing
         "if the process has no more file numbers, an idle connection gives up its own",
         .enabled(if: writes_can_be_held()))
     func eviction() async throws {
-        try await withAgent { agent, server in
+        try await withServer(engine: .automatic) { server, agent in
             let other = try LoopbackServer()
             try await agent.send(Get("/hello"))
             _ = await figures(of: server, in: agent) { $0.idle == 1 }
@@ -59,7 +46,7 @@ import Testing
             let figures = await figures(of: server, in: agent) { $0.open == 0 }
             #expect(figures.closed == [.evicted: 1])
         }
-        try await withAgent { agent, _ in
+        try await withServer(engine: .automatic) { _, agent in
             socket_fails_once(EMFILE)
             let error = await #expect(throws: RequestError.self) { try await agent.send(Get("/hello")) }
             #expect(error?.code == .connect(.failed))
@@ -67,9 +54,9 @@ import Testing
     }
 
     @Test func whatHasNoPlaceOrNoConnectionYetIsPending() async throws {
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.limits.transfersPerHost = 2
-        } _: { agent, server in
+        } _: { server, agent in
             server.script(path: "/held", [.expectHead, .mark("held"), .wait("go"), .serve])
             let tasks = (0..<5).map { _ in Task { try await agent.send(Get("/held")).status } }
             let figures = await figures(of: server, in: agent) { $0.pending == 3 && $0.opened == 2 }
@@ -84,9 +71,7 @@ import Testing
 
     @Test func whatWaitsForAHandshakeIsPending() async throws {
         let certificate = try ServerCertificate()
-        try await withAgent(server: .init(certificate: certificate)) {
-            $0.tls.authorityFile = certificate.authorityFile
-        } _: { agent, server in
+        try await withServer(.init(certificate: certificate), engine: .automatic) { server, agent in
             server.script([.stallHandshake])
             let task = Task { try await agent.send(Get("/hello")).status }
             let figures = await figures(of: server, in: agent) { $0.opened == 1 }
@@ -108,7 +93,7 @@ import Testing
     @Test("A closed connection is counted by its reason", arguments: 0..<scripts.count)
     func reasons(index: Int) async throws {
         let (reason, script) = Self.scripts[index]
-        try await withAgent { agent, server in
+        try await withServer(engine: .automatic) { server, agent in
             server.script(script)
             _ = await agent.result(Get("/hello"))
             let figures = await figures(of: server, in: agent) { $0.open == 0 && $0.opened > 0 }
@@ -117,20 +102,20 @@ import Testing
     }
 
     @Test func theRequestsOwnCloseItsLifetimeAndItsIdleTimeAreReasons() async throws {
-        try await withAgent { agent, server in
+        try await withServer(engine: .automatic) { server, agent in
             try await agent.send(Full(path: "/hello", headers: ["Connection": "close"]))
             _ = await figures(of: server, in: agent) { $0.closed == [.request: 1] }
         }
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.connectionLifetime = .milliseconds(1)
-        } _: { agent, server in
+        } _: { server, agent in
             while agent.statistics.connectionsOpened < 3 { try await agent.send(Get("/hello")) }
             let figures = await figures(of: server, in: agent) { $0.opened >= 3 }
             #expect(figures.closed[.lifetime] == figures.opened - figures.open && figures.closed.count == 1)
         }
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.idleConnectionTime = .milliseconds(500)
-        } _: { agent, server in
+        } _: { server, agent in
             try await agent.send(Get("/hello"))
             // The origin is forgotten with its last connection, or soon after.
             #expect(await eventually { agent.statistics.forgottenOrigins.closed == [.idle: 1] })
@@ -143,7 +128,7 @@ import Testing
     @Test func whoRefusesHasFailed() async throws {
         var options = LoopbackServer.Options()
         options.accepting = .refused
-        try await withAgent(server: options) { agent, server in
+        try await withServer(options, engine: .automatic) { server, agent in
             for _ in 0..<3 { #expect(await agent.result(Get("/hello")).error?.code == .connect(.refused)) }
             let figures = await figures(of: server, in: agent) { $0.failed == 3 }
             #expect(figures.opened == 0 && figures.pending == 0)
@@ -151,9 +136,7 @@ import Testing
     }
 
     @Test func libcurlsConnectionsAreCountedAsFarAsItTells() async throws {
-        try await withAgent {
-            $0.engine = .libcurl
-        } _: { agent, server in
+        try await withServer(engine: .libcurl) { server, agent in
             for _ in 0..<3 { try await agent.send(Get("/hello")) }
             try await agent.send(Full(path: "/hello", headers: ["Connection": "close"]))
             let figures = await figures(of: server, in: agent) { $0.opened > 0 && $0.open == 0 }
@@ -163,9 +146,9 @@ import Testing
     }
 
     @Test func twoLoopsAreOneOrigin() async throws {
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.eventLoopCount = 2
-        } _: { agent, server in
+        } _: { server, agent in
             for _ in 0..<6 { try await agent.send(Get("/hello")) }
             let figures = await figures(of: server, in: agent) { $0.idle == 2 }
             #expect(figures.opened == 2 && figures.reused == 4 && agent.statistics.origins.count == 1)
@@ -173,7 +156,7 @@ import Testing
     }
 
     @Test func thePrometheusTextHasThemByOrigin() async throws {
-        try await withAgent { agent, server in
+        try await withServer(engine: .automatic) { server, agent in
             for _ in 0..<3 { try await agent.send(Get("/hello")) }
             _ = await figures(of: server, in: agent) { $0.idle == 1 }
             let text = MetricsRecorder().prometheusText(with: agent.statistics)
@@ -191,10 +174,10 @@ import Testing
 
     /// Names below localhost are resolved without a lookup.
     @Test(.enabled(if: allocations_are_counted())) func manyOriginsLeaveLittleBehind() async throws {
-        try await withAgent {
+        try await withServer(engine: .automatic) {
             $0.idleConnectionTime = .milliseconds(200)
             $0.limits.transfersPerHost = 1
-        } _: { agent, server in
+        } _: { server, agent in
             func visit(_ numbers: Range<Int>) async throws {
                 try await withThrowingTaskGroup(of: Int.self) { group in
                     for number in numbers {
@@ -217,7 +200,7 @@ import Testing
     }
     /// A password for each request, as for a proxy that chooses another address with it.
     @Test(.enabled(if: allocations_are_counted())) func manyUsersOfAProxyLeaveLittleBehind() async throws {
-        try await withAgent { agent, server in
+        try await withServer(engine: .automatic) { server, agent in
             let name = "h.localhost"
             server.script([
                 .expectBytes(4), .sendBytes([5, 2]), .expectBytes(3 + 3 + 5), .sendBytes([1, 0]),

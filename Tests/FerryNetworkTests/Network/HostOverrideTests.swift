@@ -10,18 +10,6 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct HostOverrideTests {
     static let engines: [TransferEngine] = [.automatic, .libcurl]
 
-    private func withAgent(
-        _ engine: TransferEngine, _ change: (inout NetworkConfiguration) -> Void,
-        _ body: (NetworkAgent) async throws -> Void
-    ) async throws {
-        var configuration = NetworkConfiguration()
-        configuration.engine = engine
-        change(&configuration)
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(agent)
-        await agent.shutdown()
-    }
-
     // MARK: Addresses
 
     @Test("The configured addresses are used, and the name is still the host", arguments: engines)

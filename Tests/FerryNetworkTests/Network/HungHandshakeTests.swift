@@ -9,25 +9,22 @@ import Testing
     private func withAgent(
         _ change: (inout NetworkConfiguration) -> Void, _ body: (NetworkAgent, LoopbackServer) async throws -> Void
     ) async throws {
-        let certificate = try ServerCertificate()
-        let server = try LoopbackServer(.init(certificate: certificate))
-        for path in ["/first", "/second"] {
-            server.script(
-                path: path,
-                [
-                    .expectHead, .mark(path), .wait(path), .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
-                    .serve,
-                ])
+        try await withServer(.init(certificate: try ServerCertificate()), engine: .automatic) {
+            $0.timeouts.connect = .seconds(5)
+            change(&$0)
+        } _: { server, agent in
+            for path in ["/first", "/second"] {
+                server.script(
+                    path: path,
+                    [
+                        .expectHead, .mark(path), .wait(path),
+                        .send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), .serve,
+                    ])
+            }
+            try await body(agent, server)
+            await agent.shutdown(grace: .zero)
+            try await server.waitForOpenConnections(atMost: 0)
         }
-        var configuration = NetworkConfiguration(baseURL: server.baseURL)
-        configuration.engine = .automatic
-        configuration.tls.authorityFile = certificate.authorityFile
-        configuration.timeouts.connect = .seconds(5)
-        change(&configuration)
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(agent, server)
-        await agent.shutdown(grace: .zero)
-        try await server.waitForOpenConnections(atMost: 0)
     }
 
     /// After half a second on the loop's clock, a handshake that has begun before counts as one that may hang. The loop

@@ -10,18 +10,6 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct SocketURLTests {
     static let engines: [TransferEngine] = [.automatic, .libcurl]
 
-    private func withAgent(
-        _ engine: TransferEngine, _ change: (inout NetworkConfiguration) -> Void = { _ in },
-        _ body: (NetworkAgent) async throws -> Void
-    ) async throws {
-        var configuration = NetworkConfiguration()
-        configuration.engine = engine
-        change(&configuration)
-        let agent = NetworkAgent(configuration: configuration)
-        try await body(agent)
-        await agent.shutdown()
-    }
-
     private func withSocket(
         _ name: String = "A b.sock", certificate: ServerCertificate? = nil,
         _ body: (String, LoopbackServer) async throws -> Void

@@ -24,8 +24,14 @@ enum ProcessHoldings {
         #endif
     }
 
-    /// The resident bytes.
-    static var memory: Int { status("VmRSS:") }
+    /// The resident bytes; 0 under a sanitizer, which keeps freed memory.
+    static var memory: Int {
+        #if FERRY_TSAN || FERRY_ASAN
+        0
+        #else
+        status("VmRSS:")
+        #endif
+    }
 
     /// The peak of resident bytes since `resetPeak`.
     static var peakMemory: Int { status("VmHWM:") }
