@@ -40,7 +40,7 @@ public final class NetworkAgent: Sendable {
     /// Validation and decoding run in the caller's task, but not on the caller's actor.
     @discardableResult
     public nonisolated(nonsending) func send<R: Request>(_ request: R) async throws(RequestError) -> Reply<R.Value> {
-        if CacheStage.applies(to: request, in: core) {
+        if core.usesCache(request) {
             return try await CachedRun.send(request, request.cacheMode, by: core)
         }
         let run = AwaitedRun.start(request, by: core)
@@ -258,4 +258,11 @@ private final class FailedTransport: Transporting {
     func shutdown() {}
     func nextExecutor() -> (any TaskExecutor)? { nil }
     var statistics: TransportStatistics { TransportStatistics() }
+}
+
+extension AgentCore {
+    /// Whether a run of a request begins with the cache, or shares its transfer.
+    func usesCache<R: Request>(_ request: R) -> Bool {
+        (cache != nil && cachePolicy(of: request).isOn) || request.coalesces || request.cacheMode.way == .cacheOnly
+    }
 }

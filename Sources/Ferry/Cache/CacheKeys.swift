@@ -57,11 +57,15 @@ extension RequestBuilder {
             key.append(name.lowercased(), own[name] ?? common[name] ?? "")
         }
         key.beginCredentials()
-        for field in own where SecretHeaders.contains(field.name, declared: secrets) {
-            key.append(credential: field.name.lowercased(), field.value)
+        for field in own where SecretHeaders.distinguishes(field.name, declared: secrets) {
+            key.append(
+                field.name.lowercased(), field.value,
+                isCredential: SecretHeaders.contains(field.name, declared: secrets))
         }
-        for field in common where SecretHeaders.contains(field.name, declared: secrets) {
-            key.append(credential: field.name.lowercased(), field.value)
+        for field in common where SecretHeaders.distinguishes(field.name, declared: secrets) {
+            key.append(
+                field.name.lowercased(), field.value,
+                isCredential: SecretHeaders.contains(field.name, declared: secrets))
         }
         if let value = authorization?.value { key.append(credential: "authorization", value) }
         if let digest = authorization?.digest { key.append(credential: digest.user, digest.password) }
@@ -212,8 +216,10 @@ struct CacheKeyMaterial {
 
     mutating func beginCredentials() { bytes.append(0xFF) }
 
-    mutating func append(credential name: String, _ value: String) {
-        hasCredentials = true
+    mutating func append(credential name: String, _ value: String) { append(name, value, isCredential: true) }
+
+    mutating func append(_ name: String, _ value: String, isCredential: Bool) {
+        if isCredential { hasCredentials = true }
         append(name, value)
     }
 }
@@ -329,4 +335,60 @@ struct VariantKey: Hashable {
     let key: CacheKey
     /// Identifies it among those that `Vary` tells apart.
     var variance = CacheDigest.none
+}
+
+/// The members of a request that were read for its key in the cache. The transfer is built from the same values: the
+/// application may switch to another user at any moment, and a response must not be stored under the key of another.
+///
+/// It is on the heap: copies of so many members would take a fifth of the time of a hit in memory.
+final class RequestReading: Sendable {
+    /// The URL without the arguments.
+    let joined: JoinedURL
+    let headers: Headers
+    let method: HTTPMethod
+    let arguments: Arguments
+    let encoding: ArgumentEncoding
+    let authorization: Authorization?
+    let body: RequestBody?
+    let acceptedContentTypes: [String]?
+    let acceptedEncodings: [ContentEncoding]?
+    let idempotencyKey: IdempotencyKey?
+    let redirectPolicy: RedirectPolicy?
+    /// Whether it may go to addresses of the public internet only (``Request/addressPolicy``).
+    let isPublicOnly: Bool
+    /// Whether these are the members of ``Request/prebuiltRequest``.
+    let isPrebuilt: Bool
+
+    /// Whether the arguments become the body.
+    var hasArgumentsInBody: Bool {
+        switch encoding {
+        case .query: false
+        case .automatic: !arguments.isEmpty && !method.carriesArgumentsInQuery
+        default: !arguments.isEmpty
+        }
+    }
+
+    init<R: Request>(
+        of request: R, joined: JoinedURL, headers: Headers, isPublicOnly: Bool, redirectPolicy: RedirectPolicy?,
+        method: HTTPMethod, arguments: Arguments, encoding: ArgumentEncoding, authorization: Authorization?,
+        body: RequestBody?
+    ) {
+        (acceptedContentTypes, acceptedEncodings) = (request.acceptedContentTypes, request.acceptedEncodings)
+        idempotencyKey = request.idempotencyKey
+        (self.joined, self.headers, self.method, isPrebuilt) = (joined, headers, method, false)
+        (self.isPublicOnly, self.redirectPolicy) = (isPublicOnly, redirectPolicy)
+        (self.arguments, self.encoding) = (arguments, encoding)
+        (self.authorization, self.body) = (authorization, body)
+    }
+
+    /// The same for a prebuilt request, which needs fewer members.
+    init<R: Request>(
+        _ custom: OutgoingRequest, of request: R, joined: JoinedURL, isPublicOnly: Bool, redirectPolicy: RedirectPolicy?
+    ) {
+        (acceptedContentTypes, acceptedEncodings, idempotencyKey) = (nil, request.acceptedEncodings, nil)
+        (self.joined, headers, method, isPrebuilt) = (joined, custom.headers, custom.method, true)
+        (self.isPublicOnly, self.redirectPolicy) = (isPublicOnly, redirectPolicy)
+        (arguments, encoding) = (Arguments(), .automatic)
+        (authorization, body) = (nil, custom.body)
+    }
 }

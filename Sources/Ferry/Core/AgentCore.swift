@@ -60,6 +60,10 @@ final class AgentCore: Sendable {
     let alwaysNeedsExchange: Bool
     /// `nil` if there is no log.
     let log: RunLog?
+    /// Whether anybody observes a run, besides the observers of its request.
+    func isWatched(_ own: [any RequestObserver]) -> Bool {
+        !(own.isEmpty && observers.isEmpty) || tracer != nil || log != nil
+    }
     let retryAccounts: RetryAccounts
     let health = HostHealthTable()
     /// `nil` if there is no cache.

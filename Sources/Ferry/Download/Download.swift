@@ -66,6 +66,7 @@ final class Download: Sendable {
     let plan: DownloadPlan
     let meter: DownloadMeter
     let disk = DiskQueue()
+    let grants = SharedGrants()
     let state: Mutex<State>
 
     init(_ plan: DownloadPlan, _ meter: DownloadMeter) {

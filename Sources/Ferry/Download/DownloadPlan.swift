@@ -1,3 +1,4 @@
+import FerrySynchronization
 import FerryTransport
 import Glibc
 
@@ -35,9 +36,7 @@ struct DownloadPlan: Sendable {
     let most: Int64?
     /// Whether the request's validation accepts status 200.
     private let acceptsOK: Bool
-    /// Throws if the request's validation does not accept the content type, or the status unless that is known to be
-    /// right.
-    private let check: @Sendable (Response, _ bodyLength: Int64?, _ isStatusRight: Bool) throws(RequestError) -> Void
+    private let check: Check
 
     init<R: Request>(
         _ request: R, to target: DownloadTarget, _ options: DownloadOptions, method: String? = nil, url: String,
@@ -50,7 +49,7 @@ struct DownloadPlan: Sendable {
         most = request.maxBodyBytes.map { Int64(max($0, 0)) }
         acceptsOK = (request.statusValidation ?? builder.statusValidation).accepts(200)
         let own = request.statusValidation
-        check = { head, length, isStatusRight throws(RequestError) in
+        check = Check { head, length, isStatusRight throws(RequestError) in
             if !isStatusRight {
                 try builder.checkStatus(head, of: request)
                 try Self.checkIsFile(head, own)
@@ -58,6 +57,31 @@ struct DownloadPlan: Sendable {
             try builder.checkType(head, bodyLength: length, of: request)
         }
     }
+
+    /// The request's validation of a head, until the result is delivered: it keeps the request.
+    private final class Check: Sendable {
+        /// Throws if the request does not accept the content type, or the status unless that is known to be right.
+        typealias Body =
+            @Sendable (Response, _ bodyLength: Int64?, _ isStatusRight: Bool) throws(RequestError) -> Void
+
+        private let body: Mutex<Body?>
+
+        init(_ body: @escaping Body) { self.body = Mutex(body) }
+
+        func run(_ head: Response, _ bodyLength: Int64?, _ isStatusRight: Bool) throws(RequestError) {
+            guard let body = body.withLock({ $0 }) else { return }
+            try body(head, bodyLength, isStatusRight)
+        }
+
+        /// The closure is not released under the lock: it may keep objects of the application.
+        func forget() {
+            let old = body.withLock { $0.take() }
+            withExtendedLifetime(old) {}
+        }
+    }
+
+    /// The result is delivered: nothing is validated any more.
+    func forgetRequest() { check.forget() }
 
     /// The statuses whose body is the file (RFC 9110, 15.3; RFC 3229, 10.4.1). The body of 201 or 202 is about the
     /// request, and 204 and 205 have none.
@@ -101,7 +125,7 @@ struct DownloadPlan: Sendable {
     /// accepts the 206 that replaces it.
     func refusal(of head: Response, bodyLength: Int64?, to question: DownloadMachine.Question) -> RequestError? {
         do throws(RequestError) {
-            try check(head, bodyLength, head.status == 206 && question.isRanged && acceptsOK)
+            try check.run(head, bodyLength, head.status == 206 && question.isRanged && acceptsOK)
             return nil
         } catch {
             return error

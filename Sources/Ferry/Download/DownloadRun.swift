@@ -143,10 +143,11 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         weak let object: (any DownloadDelegate)?
     }
 
-    private let request: R
+    /// Until the result is delivered: the request may keep the task, which keeps this.
+    private var held: R?
     private let servers: Servers
-    /// The request as read at the start; `nil` if it cannot be sent.
-    private let snapshot: RequestSnapshot?
+    /// The request as read at the start, until the result is delivered; `nil` if it cannot be sent.
+    private var snapshot: RequestSnapshot?
     private let download: Download
     private var receiver: Receiver?
     private var file: Result<DownloadedFile, RequestError>?
@@ -157,7 +158,7 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
         _ request: R, _ download: Download, url: String, number: UInt64, queue: DispatchQueue, core: AgentCore,
         control: RunControl?, servers: Servers, snapshot: RequestSnapshot?, receiver: Receiver
     ) {
-        self.request = request
+        held = request
         self.download = download
         self.servers = servers
         self.snapshot = snapshot
@@ -169,11 +170,16 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
             number: number, queue: queue, core: core, control: control)
     }
 
+    private var request: R {
+        guard let held else { preconditionFailure("a download goes on after its result was delivered") }
+        return held
+    }
+
     /// [caller's thread] Makes the record of a run that is not refused.
     func begin(by core: AgentCore) {
         begun = Call(
-            request, snapshot.map { .success($0) }, at: servers, url: url, watch: watch, number: number, since: start,
-            by: core)
+            request, snapshot.map { .success($0) }, at: servers, url: url, watch: watch, of: self, number: number,
+            since: start, by: core)
     }
 
     override func call(after answer: Answer, _ core: AgentCore) -> Call? {
@@ -219,17 +225,21 @@ final class DownloadRun<R: Request>: CallbackRun, @unchecked Sendable {
     override func callBack() {
         begun = nil
         guard let receiver = receiver.take(), let file = file.take() else { return }
+        let request = request
+        (held, snapshot) = (nil, nil)
+        download.plan.forgetRequest()
+        download.grants.forget()
         RunEnd.deliver(request, file, watch, figures?.value ?? RequestMetrics()) {
             switch receiver {
             case .closure(let closure): closure(file)
             case .delegate(let delegate):
-                if let object = delegate.object { tell(object, file) }
+                if let object = delegate.object { tell(object, request, file) }
             }
         }
         download.meter.forget()
     }
 
-    private func tell(_ delegate: any DownloadDelegate, _ file: Result<DownloadedFile, RequestError>) {
+    private func tell(_ delegate: any DownloadDelegate, _ request: R, _ file: Result<DownloadedFile, RequestError>) {
         let task = DownloadTask(run: self, download: download)
         switch file {
         case .success(let file): delegate.downloadFinished(task, request, file: file)

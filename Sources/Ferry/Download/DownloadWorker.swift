@@ -32,6 +32,8 @@ final class DownloadWorker: BodyCarrier {
     /// The target of a redirect may have been signed for a limited time.
     var beginsAtOrigin: Bool { true }
 
+    var grants: SharedGrants? { download.grants }
+
     /// A paused download requests nothing: nobody would read the response, and a server that closes meanwhile would be
     /// asked again and again. Adapters run afterwards, because signatures and tokens may expire during the pause.
     func awaitTurn(

@@ -33,8 +33,8 @@ final class GroupRun: Sendable {
     private let ownPriority: Atomic<Int>
     let number: UInt64
     let tag: String?
-    /// `nil` if there are no observers.
-    let watch: RunWatch?
+    /// `nil` if there are no observers, and after the result: an observer may keep the task, which keeps this.
+    private let watch: Mutex<RunWatch?>
     /// The earliest deadline of the group and of the groups around it.
     let deadline: ContinuousClock.Instant?
     let start: ContinuousClock.Instant
@@ -54,13 +54,15 @@ final class GroupRun: Sendable {
         self.outer = outer
         queues = queue.map { Queues(processing: core.processingQueue, callback: $0) } ?? outer?.queues
         if core.observers.isEmpty && settings.observers.isEmpty && core.log == nil {
-            watch = nil
+            watch = Mutex(nil)
         } else {
             let number = number
-            watch = RunWatch(core.observers + settings.observers, core.log) {
-                RunInfo(
-                    id: number, kind: body.kind, tag: settings.tag, userInfo: settings.userInfo, group: outer?.number)
-            }
+            watch = Mutex(
+                RunWatch(core.observers + settings.observers, core.log) {
+                    RunInfo(
+                        id: number, kind: body.kind, tag: settings.tag, userInfo: settings.userInfo,
+                        group: outer?.number)
+                })
         }
         self.reporter = reporter
         tag = settings.tag
@@ -70,8 +72,11 @@ final class GroupRun: Sendable {
         deadline = [own, outer?.deadline].compactMap { $0 }.min()
         ownPriority = Atomic(settings.priority?.rawValue ?? Self.noPriority)
         life = Mutex(Life(progress: GroupProgress(finished: 0, total: body.total)))
-        watch?.willStart()
+        watch.withLock { $0 }?.willStart()
     }
+
+    /// For the one who delivers the result.
+    func takeWatch() -> RunWatch? { watch.withLock { $0.take() } }
 
     // MARK: State
 
@@ -199,7 +204,7 @@ extension GroupRun {
         await onQueue(queues?.callback) { [self] in
             // A cancel after the result has no effect on an awaited run.
             _ = deliver(RunState(result))
-            RunEnd.deliver(watch, RunOutcome(result), metrics) {}
+            RunEnd.deliver(takeWatch(), RunOutcome(result), metrics) {}
         }
         core.leave(self)
         return try result.get()

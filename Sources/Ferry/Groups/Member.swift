@@ -249,7 +249,7 @@ private final class MemberOfType<R: Request>: MemberRequest, @unchecked Sendable
         super.init(change)
     }
 
-    override func isTransfer(for core: AgentCore) -> Bool { !CacheStage.applies(to: request, in: core) }
+    override func isTransfer(for core: AgentCore) -> Bool { !core.usesCache(request) }
 
     override func begin(by core: AgentCore, in group: GroupRun, answering reader: AnswerReader) -> AwaitedRun {
         AwaitedRun.start(request, nil, in: group, answering: reader, by: core)
@@ -287,7 +287,7 @@ private final class MemberOfType<R: Request>: MemberRequest, @unchecked Sendable
     override nonisolated(nonsending) func send(
         by core: AgentCore, in group: GroupRun
     ) async throws(RequestError) -> Made {
-        if CacheStage.applies(to: request, in: core) {
+        if core.usesCache(request) {
             return made(try await CachedRun.send(request, request.cacheMode, in: group, by: core))
         }
         // On no actor: what `NetworkAgent.send(_:)` does about actors does not matter here.

@@ -55,7 +55,7 @@ final class StartedGroup<G: RequestGroup>: RunHandle {
             case .failure(let error): RunOutcome(error)
             }
         let group = group.withLock { $0.take() }
-        RunEnd.deliver(run.watch, outcome, run.metrics) {
+        RunEnd.deliver(run.takeWatch(), outcome, run.metrics) {
             switch receiver.withLock({ $0.take() }) {
             case .closure(let closure): closure(result)
             case .delegate(let delegate):

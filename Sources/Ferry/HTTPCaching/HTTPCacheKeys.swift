@@ -58,7 +58,7 @@ struct HTTPCacheKey {
         for (isShared, own) in [(true, others), (false, sent)] {
             for data in Set([terms.sensitiveData, .none]) {
                 let form = CachePolicy.HTTPTerms(isShared: isShared, sensitiveData: data, writing: terms.writing)
-                for secrets in Set([own, others, secrets, []]) {
+                for secrets in Set([own, others, secrets, sent.filter { $0.name == "host" }, []]) {
                     for isPublicOnly in [false, true] {
                         let key = HTTPCacheKey(prefix, isPublicOnly: isPublicOnly, form, secrets)
                         keys.formUnion(urls.map(key.key))
@@ -150,7 +150,7 @@ extension AgentCore {
         let found = try builder.httpTarget(request, isShared: terms.isShared, at: servers)
         let isPlain =
             found.reading.method == .get && !alwaysNeedsExchange && (tokens == nil || !request.usesAuthenticator)
-            && found.reading.body == nil
+            && found.reading.body == nil && !found.reading.hasArgumentsInBody
         let own = found.reading.headers
         let words = max(CachingWords(own), builder.headers.cachingWords)
         var directives: (String?, String?)?
@@ -242,7 +242,7 @@ extension RequestBuilder {
         let declared = sensitiveHeaders(with: redirects)
         let authorization = request.authorization
         let isAuthorized = authorization != nil && !own.contains("Authorization")
-        func isSecret(_ name: String) -> Bool { SecretHeaders.contains(name, declared: declared) }
+        func isSecret(_ name: String) -> Bool { SecretHeaders.distinguishes(name, declared: declared) }
         var sent: [Headers.Field] = []
         if common.containsName(isSecret) || own.containsName(isSecret) {
             for field in common where isSecret(field.name) {

@@ -183,4 +183,10 @@ enum SecretHeaders {
     static func contains(_ name: String, declared: [String]) -> Bool {
         isAlways(name) || declared.contains { equalNames($0, name) }
     }
+
+    /// Whether two requests that differ in this field have different responses in the cache: the field says who asks,
+    /// or which host is meant (RFC 9110, 7.1 and 7.2).
+    static func distinguishes(_ name: String, declared: [String]) -> Bool {
+        contains(name, declared: declared) || equalNames("Host", name)
+    }
 }

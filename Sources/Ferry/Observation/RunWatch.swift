@@ -43,16 +43,15 @@ final class RunWatch: Sendable {
         hearsResponses = log != nil || span?.isRecorded == true
     }
 
-    /// [caller's thread] A run of a request starts: notifies its observers. `nil` if there are none. A method that is
-    /// known is not read again.
+    /// [caller's thread] A run of a request starts: notifies its observers. `nil` if there are none. What is
+    /// known of the request is not read again.
     static func begin<R: Request>(
-        _ request: R, method: String? = nil, url: String, number: UInt64? = nil, in group: GroupRun? = nil,
+        _ request: R, _ observers: [any RequestObserver]? = nil, method: String? = nil, url: String,
+        number: UInt64? = nil, in group: GroupRun? = nil,
         onInformational: InformationalHandler? = nil, by core: AgentCore
     ) -> RunWatch? {
-        let own = request.observers
-        if own.isEmpty && core.observers.isEmpty && core.tracer == nil && core.log == nil && onInformational == nil {
-            return nil
-        }
+        let own = observers ?? request.observers
+        if !core.isWatched(own) && onInformational == nil { return nil }
         let secrets = { core.builder.sensitiveHeaders(with: request.redirectPolicy) }
         let log = core.log.map { RunLog(sink: $0.sink, sensitiveHeaders: secrets()) }
         let (tag, method) = (request.tag, RunInfo.method(of: request, method))

@@ -92,12 +92,6 @@ struct CacheStage: Sendable {
         }
     }
 
-    /// Whether a request uses the cache or shares a transfer.
-    static func applies<R: Request>(to request: R, in core: AgentCore) -> Bool {
-        (core.cache != nil && core.cachePolicy(of: request).isOn) || request.coalesces
-            || !request.cacheMode.asksNetwork
-    }
-
     // MARK: Before the network
 
     /// A fresh response from memory, if the mode permits it.

@@ -40,7 +40,8 @@ extension Exchange {
                     refusal = nil
                     noteTarget(result)
                     leave(result)
-                    // Signatures and tokens may have expired since, so adapters run again.
+                    // Signatures and tokens may have expired since, so adapters run again. So may credentials.
+                    noteAcceptedCredentials()
                     return .again
                 }
             }
@@ -146,10 +147,10 @@ extension Exchange {
             core.log?.redirected(call.info, to: next.url, status: result.status)
             leg = asked.following(next, without: next.dropsSecrets ? added : [])
             if isFirst { (firstCredentials, way) = (credentials, Way()) }
-            if next.dropsSecrets { token = nil }
+            if next.dropsSecrets { (token, tokenFields) = (nil, []) }
             // A credential is for one server, and stays for a redirect within that.
             if next.dropsSecrets, HostKey(url: asked.url) != HostKey(url: next.url) {
-                if !isFirst { keepGranted() }
+                keepGranted()
                 credentials = []
                 way.goOn(from: asked.url, to: next.url)
             }
@@ -252,7 +253,7 @@ extension Exchange {
     /// The request after the adapters.
     mutating func prepared() async throws(RequestError) -> OutgoingRequest {
         // That of the last attempt, which may have gone to another server.
-        token = nil
+        (token, tokenFields) = (nil, [])
         let bare = try call.read().outgoing
         var outgoing = bare
         let info = call.info
@@ -307,13 +308,22 @@ extension Exchange {
             isTokenInField = wasInField || current.map { isOther($0, than: outgoing) } ?? false
             // Whoever gets the token later may be another user.
             if current == nil { hadCookies = true }
+            noteToken(in: current ?? outgoing, since: outgoing)
             return current ?? outgoing
         }
         let prepared = try await session.prepared(outgoing, for: control, until: deadline)
         token = prepared.generation
         isTokenInField = wasInField || isOther(prepared.request, than: outgoing)
         hasUnknownCredentials = true
+        noteToken(in: prepared.request, since: outgoing)
         return prepared.request
+    }
+
+    private mutating func noteToken(in request: OutgoingRequest, since bare: OutgoingRequest) {
+        if call.http == nil { return }
+        for field in request.headers where !SecretHeaders.contains(field.name, declared: []) {
+            if !bare.headers.contains(field) { tokenFields.append(field.name) }
+        }
     }
 
     private func isOther(_ request: OutgoingRequest, than bare: OutgoingRequest) -> Bool {
@@ -325,6 +335,18 @@ extension Exchange {
         let declared = call.redirectPolicy.sensitiveHeaders
         return fields.contains { SecretHeaders.contains($0.name, declared: declared) }
     }
+
+    /// Starts a span. The trace is sent to the first server only.
+    func beginSpan(_ built: inout BuiltRequest) {
+        if built.trace == nil && call.watch?.span == nil && call.parent == nil { return }
+        call.beginSpan(of: &built, isSent: call.redirectPolicy.keepsTraceContext || isAtOrigin)
+    }
+
+    /// Whether the current URL has the origin of the request.
+    var isAtOrigin: Bool { HostKey(url: url) == HostKey(url: call.url) }
+
+    /// The time until the deadline; `nil` if there is none.
+    var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }
 }
 
 extension OutgoingRequest {

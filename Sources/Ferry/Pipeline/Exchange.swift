@@ -23,8 +23,10 @@ struct Exchange {
     var proxyCredential: Granted?
     /// Those of the servers before the first redirect, and the way since.
     var (firstCredentials, way) = ([Granted](), Way())
-    /// What targets were granted before the run began again.
+    /// What targets were granted before the run began again, and what other workers of the same download were granted.
     var granted: [Granted] = []
+    /// The number of the latest answer in the carrier's `grants` that this exchange knows.
+    var seenGrants: [SharedGrants.Target: UInt64] = [:]
     /// The generation of the token in the request, `nil` without one, and whether `Authorization` carries it.
     var (token, isTokenInField) = (UInt64?.none, false)
     /// Whether a missing or expired token is replaced before the request is sent. It is not if only the cache is asked.
@@ -64,6 +66,9 @@ struct Exchange {
     private var asksNoValidation = false
     /// What has identified the user, after how many redirects: a target responds to the user who was sent there.
     private var secrets: [(hop: Int, secret: HTTPCacheKey.Secret)] = []
+    /// The names of other fields than `Authorization` that the authenticator has set, for the HTTP cache. They identify
+    /// the user whatever they are called.
+    var tokenFields: [String] = []
     /// The jar had cookies when a transfer of this run was sent. The target of a redirect may be meant for their owner,
     /// even if the jar was emptied in the meantime.
     var hadCookies = false
@@ -101,6 +106,7 @@ struct Exchange {
         if case .unsent = first { hasPaid = false } else { hasPaid = true }
         start = call.start ?? .now - elapsed
         deadline = call.end(from: start)
+        takeGrants()
     }
 
     mutating func run(after first: Answer) async -> Answer {
@@ -192,26 +198,6 @@ struct Exchange {
         return await exchange.run(after: first)
     }
 
-    /// Whether code of the application or the HTTP cache takes part before anything is sent, or after it.
-    static func isNeeded<R: Request>(for request: R, by core: AgentCore) -> Bool {
-        core.alwaysNeedsExchange || (core.tokens != nil && request.usesAuthenticator)
-            || core.httpTerms(of: request) != nil
-    }
-
-    /// Whether this result ends the run, as nearly every first response does.
-    static func isSettled(_ answer: Answer, _ settings: @autoclosure () -> OwnSettings?, by core: AgentCore) -> Bool {
-        switch answer {
-        case .refused, .arrived: return true
-        case .unsent: return false
-        case .result(let result):
-            if result.succeeded && result.status < 300 { return true }
-            if result.succeeded && result.status < 400 { return !core.builder.mayRedirect(settings()) }
-            // A proxy's challenge may be a failure; that of a tunnel always is.
-            if core.asksBack && challenger(of: result) != nil { return false }
-            return !core.builder.mayRetry(settings())
-        }
-    }
-
     // MARK: Sending
 
     /// Adapters and the authenticator run again for the next request. That of a redirect is sent as it is, because they
@@ -281,12 +267,6 @@ struct Exchange {
         return built
     }
 
-    /// Starts a span. The trace is sent to the first server only.
-    private func beginSpan(_ built: inout BuiltRequest) {
-        if built.trace == nil && call.watch?.span == nil && call.parent == nil { return }
-        call.beginSpan(of: &built, isSent: call.redirectPolicy.keepsTraceContext || isAtOrigin)
-    }
-
     // MARK: The HTTP cache (RFC 9111)
 
     /// `nil` if the request does not use it.
@@ -305,19 +285,22 @@ struct Exchange {
             case .none: break
             }
         }
-        var own = fields.filter { SecretHeaders.contains($0.name, declared: call.redirectPolicy.sensitiveHeaders) }
+        var own = fields.filter { field in
+            SecretHeaders.distinguishes(field.name, declared: call.redirectPolicy.sensitiveHeaders)
+                || tokenFields.contains { equalNames($0, field.name) }
+        }
         var sent = RequestBuilder.secrets(own, isShared: false)
         // The policy names the owner of the response, so the token does not matter.
         let isOwned = plan.terms.sensitiveData != .none
-        if isOwned { own.removeAll { added.contains($0) } }
+        if isOwned { own.removeAll { added.contains($0) && !equalNames($0.name, "Host") } }
         var found = RequestBuilder.secrets(own, isShared: plan.terms.isShared)
         if let login = built.transfer.credentials {
             sent.append(HTTPCacheKey.Secret(name: "", value: "\(login.user)\0\(login.password)"))
             if !isOwned || call.digest != nil { found += sent.suffix(1) }
         }
-        // A new token takes the place of one that was refused.
+        // A new token takes the place of one that was refused. The host is that of the server that is asked now.
         let hop = redirects.history.count
-        secrets.removeAll { $0.hop == hop }
+        secrets.removeAll { $0.hop == hop || $0.secret.name == "host" }
         for one in found where !secrets.contains(where: { $0.secret == one }) { secrets.append((hop, one)) }
         return HTTPCacheStage(
             core, cache, plan,
@@ -391,10 +374,4 @@ struct Exchange {
         case nil: return answer
         }
     }
-
-    /// Whether the current URL has the origin of the request.
-    private var isAtOrigin: Bool { HostKey(url: url) == HostKey(url: call.url) }
-
-    /// The time until the deadline; `nil` if there is none.
-    var remaining: Duration? { deadline.map { ContinuousClock.now.duration(to: $0) } }
 }

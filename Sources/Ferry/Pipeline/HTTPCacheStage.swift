@@ -375,7 +375,7 @@ extension CacheMiss {
     /// The reason of this miss in the terms of the policy with a time to live.
     init(_ forward: CacheStatus.Forward) {
         switch forward {
-        case .uriMiss: self = .notFound
+        case .uriMiss, .method: self = .notFound
         case .varyMiss: self = .varyMismatch
         case .bypass: self = .reload
         default: self = .expired

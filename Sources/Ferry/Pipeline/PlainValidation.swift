@@ -87,10 +87,12 @@ struct PlainValidation: Sendable {
         _ request: R, at servers: Servers, isCancelled: Bool, _ watch: RunWatch?, by core: AgentCore
     ) -> AwaitedRun? {
         guard var built = try? core.builder.build(request, at: servers, after: plan.target.reading) else { return nil }
-        // Whatever else the run needs later is made again from what was read, except a key that was generated.
+        // Whatever else the run needs later is made again from what was read, except a key that was generated, and the
+        // request's own settings.
         let run = AwaitedRun(
             url: built.transfer.url, tag: request.tag, watch: watch, servers: servers,
-            snapshot: plan.target.reading?.idempotencyKey == nil ? nil : RequestSnapshot(built))
+            snapshot: plan.target.reading?.idempotencyKey == nil && built.settings == nil
+                ? nil : RequestSnapshot(built))
         if isCancelled {
             core.refuse(run, .cancelled(nil, url: run.url))
             return run

@@ -31,6 +31,9 @@ public struct Arguments: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// Creates arguments from values by name.
     public init(_ values: [String: Value] = [:]) { self.values = values }
 
+    /// No arguments.
+    static let none = Arguments()
+
     /// Creates arguments from a literal. If a name appears twice, the last value is used.
     public init(dictionaryLiteral elements: (String, Value)...) {
         values = Dictionary(elements, uniquingKeysWith: { $1 })

@@ -210,7 +210,7 @@ extension Request {
     /// The header fields. The default is none.
     public var headers: Headers { Headers() }
     /// The arguments. The default is none.
-    public var arguments: Arguments { Arguments() }
+    public var arguments: Arguments { .none }
     /// Where the arguments go. The default is `.automatic`, by the method.
     public var argumentEncoding: ArgumentEncoding { .automatic }
     /// The body. The default is `nil`.

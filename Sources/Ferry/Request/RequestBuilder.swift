@@ -275,7 +275,7 @@ final class RequestBuilder: Sendable {
         in built: inout BuiltRequest
     ) throws(RequestError) -> String? {
         var takesArguments = false
-        if !arguments.isEmpty {
+        if !arguments.values.isEmpty {
             switch encoding {
             case .query: built.transfer.appendQuery(arguments)
             case .automatic where method.carriesArgumentsInQuery: built.transfer.appendQuery(arguments)

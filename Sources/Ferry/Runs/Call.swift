@@ -42,25 +42,26 @@ struct Call: Sendable {
     /// The span that a part of a run belongs to.
     private(set) var parent: TraceContext?
 
-    /// A run that has begun with a plain transfer (`isPlain`) uses neither the authenticator nor the cache.
+    /// A run that has begun with a plain transfer (`isPlain`) uses neither the authenticator nor the cache. `run` has
+    /// read the tag.
     init<R: Request>(
         _ request: R, _ snapshot: Result<RequestSnapshot, RequestError>?, at servers: Servers, url: String,
-        watch: RunWatch?, isPlain: Bool = false, number: UInt64? = nil, meter: UploadMeter? = nil,
-        in group: GroupRun? = nil,
+        watch: RunWatch?, of run: Run? = nil, isPlain: Bool = false, number: UInt64? = nil,
+        meter: UploadMeter? = nil, in group: GroupRun? = nil,
         since start: ContinuousClock.Instant? = nil, by core: AgentCore
     ) {
         let (builder, configuration) = (core.builder, core.configuration)
         let read = try? snapshot?.get()
         self.request = request
+        tag = if let run { run.tag } else { request.tag }
+        let (tag, method) = (tag, read?.transfer.method)
         info =
             watch?.info
-            ?? RunInfo(
-                request, method: read?.transfer.method, url: url, number: number ?? core.nextNumber, in: group)
+            ?? RunInfo(request, tag: tag, method: method, url: url, number: number ?? core.nextNumber, in: group)
         self.snapshot = snapshot
         self.servers = servers
         self.watch = watch
         self.url = url
-        tag = request.tag
         settings = if let read { read.settings } else { OwnSettings.of(request) }
         coalesces = isPlain ? false : request.coalesces
         deadline = settings?.deadline ?? configuration.deadline
@@ -189,37 +190,12 @@ extension ContinuousClock.Instant {
     func advanced(byAtMost duration: Duration) -> Self { self + min(duration, .seconds(1_000_000_000)) }
 }
 
-extension RequestBuilder {
-    /// Refuses a request of the mode `cacheOnly` to a run that uses no cache, like a stream or a download.
-    func checkMayUseNetwork<R: Request>(_ request: R, url: String) throws(RequestError) {
-        if !request.cacheMode.asksNetwork { throw .notCached(.notConfigured, url: url) }
-    }
-
-    /// Builds a request of a run that uses no cache.
-    @inline(__always)
-    func networkRequest<R: Request>(
-        _ request: R, _ snapshot: RequestSnapshot? = nil, at servers: Servers, opensBody: Bool,
-        defersFiles: Bool = false
-    ) throws(RequestError) -> BuiltRequest {
-        if let snapshot { return try snapshot.open() }
-        let built = try build(request, at: servers, opensBody: opensBody, defersFiles: defersFiles)
-        try checkMayUseNetwork(request, url: built.transfer.url)
-        return built
-    }
-
-    /// Reads the request. Its body is not opened.
-    func snapshot<R: Request>(
-        of request: R, at servers: Servers, after reading: RequestReading? = nil
-    ) throws(RequestError) -> RequestSnapshot {
-        RequestSnapshot(try build(request, at: servers, opensBody: false, after: reading))
-    }
-}
-
 extension RunInfo {
-    init<R: Request>(_ request: R, method: String?, url: String, number: UInt64, in group: GroupRun?) {
+    init<R: Request>(
+        _ request: R, tag: String?, method: String?, url: String, number: UInt64, in group: GroupRun?
+    ) {
         self.init(
-            id: number, method: Self.method(of: request, method), url: url, tag: request.tag,
-            userInfo: request.userInfo,
+            id: number, method: Self.method(of: request, method), url: url, tag: tag, userInfo: request.userInfo,
             group: group?.number)
     }
 

@@ -87,7 +87,7 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
                 snapshot: snapshot, receiver: receiver)
         }
         do throws(RequestError) {
-            if mode != nil || CacheStage.applies(to: request, in: core) {
+            if mode != nil || core.usesCache(request) {
                 let stage = try CacheStage.of(request, mode ?? request.cacheMode, at: servers, by: core)
                 let method = stage.reading?.method.rawValue
                 if cached == nil, !core.isClosed, let hit = stage.recall(for: request) {
@@ -164,8 +164,8 @@ final class RequestRun<R: Request>: CallbackRun, @unchecked Sendable {
 
     private func call(of request: R, isPlain: Bool = false, by core: AgentCore) -> Call {
         Call(
-            request, snapshot, at: servers, url: url, watch: watch, isPlain: isPlain, number: number, meter: meter,
-            since: start, by: core)
+            request, snapshot, at: servers, url: url, watch: watch, of: self, isPlain: isPlain, number: number,
+            meter: meter, since: start, by: core)
     }
 
     override func carry(

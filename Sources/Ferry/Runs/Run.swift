@@ -293,12 +293,13 @@ extension AwaitedRun {
             core.refuse(run, error)
             return run
         }
-        let url = built.transfer.url
+        let (url, own) = (built.transfer.url, request.observers)
         let inherits = group != nil && built.transfer.ring == RequestPriority.normal.ring
         let control = needsExchange ? RunControl(tag: request.tag, of: core, in: group, inherits: inherits) : nil
         let run = AwaitedRun(
             url: url, tag: request.tag,
-            watch: RunWatch.begin(request, method: built.transfer.method, url: url, in: group, by: core),
+            watch: core.isWatched(own)
+                ? RunWatch.begin(request, own, method: built.transfer.method, url: url, in: group, by: core) : nil,
             control: control, servers: servers, snapshot: snapshot ?? RequestSnapshot(built), reader: reader)
         if let progress { run.meter = UploadMeter(of: built.transfer, on: progress.queue, progress.report) }
         if let refusal = group.flatMap({ $0.admit(run, &built.transfer) }) {
@@ -308,7 +309,7 @@ extension AwaitedRun {
         } else if let control {
             core.handOver(run, to: control)
         } else {
-            built.beginSpan(of: run.watch)
+            if run.watch != nil || built.trace != nil { built.beginSpan(of: run.watch) }
             built.inform(run.watch)
             built.transfer.passesLimits = core.tokens != nil && core.isRefreshing
             core.start(run, built, mayBeRetried: core.builder.mayRetry(built.settings))
@@ -359,7 +360,7 @@ extension AwaitedRun {
         core.enter(control, from: self)
         let call = Call(
             request, snapshot.map { .success($0) }, at: servers ?? core.builder.servers, url: url, watch: watch,
-            isPlain: self.control == nil, meter: meter, in: group, since: since, by: core)
+            of: self, isPlain: self.control == nil, meter: meter, in: group, since: since, by: core)
         return await Exchange.run(call, control, after: answer, by: core)
     }
 

@@ -110,6 +110,9 @@ protocol BodyCarrier: AnyObject, Sendable {
     /// serves it.
     var beginsAtOrigin: Bool { get }
 
+    /// The credentials that it shares with the other workers of a download; `nil` if there are no others.
+    var grants: SharedGrants? { get }
+
     /// Returns when the next request of the run may be prepared and sent, and whether this had to wait.
     @discardableResult
     func awaitTurn(
@@ -136,6 +139,8 @@ extension BodyCarrier {
     var writerBody: WriterBody? { nil }
 
     var beginsAtOrigin: Bool { false }
+
+    var grants: SharedGrants? { nil }
 
     func awaitTurn(
         _ control: RunControl, until deadline: ContinuousClock.Instant?, _ url: String

@@ -29,6 +29,17 @@ import Testing
         }
     }
 
+    /// Its passwords are the numbers of the questions.
+    private struct Rotating: CredentialProvider {
+        let asked: Tally
+        func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
+            asked.add()
+            return Credential(user: "u", password: "\(asked.value)")
+        }
+
+        static func field(_ number: Int) -> String { "Basic " + Data("u:\(number)".utf8).base64EncodedString() }
+    }
+
     @Test("each server is asked for once: the target of the redirect keeps the credential it has asked for")
     func credentials() async throws {
         let folder = try Folder()
@@ -85,13 +96,6 @@ import Testing
 
     @Test("a credential that has expired at a target is asked for again", arguments: [false, true])
     func expiredCredential(isFirst: Bool) async throws {
-        struct Rotating: CredentialProvider {
-            let asked: Tally
-            func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
-                asked.add()
-                return Credential(user: "u", password: "\(asked.value)")
-            }
-        }
         let folder = try Folder()
         let store = try LoopbackServer()
         let asked = Tally()
@@ -102,7 +106,7 @@ import Testing
             server.handle("GET", "/f") { _ in
                 LoopbackResponse(status: 302, headers: ["Location": store.baseURL + "/g"])
             }
-            let field = "Basic " + Data("u:2".utf8).base64EncodedString()
+            let field = Rotating.field(2)
             store.handle("GET", "/g") { $0.headers["Authorization"] == field ? Samples.part($0) : Self.challenge }
             Self.challengeAndBreakOff(store)
             if isFirst {
@@ -247,6 +251,106 @@ import Testing
             // For the first server once, and for each way back.
             #expect(asked.value == 4)
             #expect(server.requests.filter { $0.path == "/f" && $0.headers["Authorization"] == nil }.count == 4)
+        }
+    }
+
+    // MARK: Segments
+
+    private static let three: DownloadOptions = {
+        var options = DownloadOptions(segments: 3)
+        options.minimumSegmentSize = 500
+        return options
+    }()
+
+    private static func isFirstPiece(_ request: LoopbackRequest) -> Bool {
+        request.headers["Range"]?.hasPrefix("bytes=0-") ?? false
+    }
+
+    @Test("the provider is asked once for all segments, whichever asks first", arguments: [false, true])
+    func segments(isFirstPieceOpen: Bool) async throws {
+        let folder = try Folder()
+        let asked = Tally()
+        try await withFlow {
+            $0.credentialProvider = Known(asked: asked)
+        } _: { server, agent in
+            server.handle("GET", "/f") { request in
+                let isOpen = isFirstPieceOpen && Self.isFirstPiece(request)
+                return isOpen || request.headers["Authorization"] != nil ? Samples.part(request) : Self.challenge
+            }
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: Self.three)
+            Samples.expectWhole(folder)
+            #expect(asked.value == 1 && Set(server.ranges("/f")).count == 4)
+        }
+    }
+
+    @Test("if the credential expires meanwhile, the provider is asked once more for all segments")
+    func expiredBetweenSegments() async throws {
+        let folder = try Folder()
+        let asked = Tally()
+        try await withFlow {
+            $0.credentialProvider = Rotating(asked: asked)
+        } _: { server, agent in
+            server.handle("GET", "/f") { request in
+                let field = Rotating.field(Self.isFirstPiece(request) ? 1 : 2)
+                return request.headers["Authorization"] == field ? Samples.part(request) : Self.challenge
+            }
+            _ = try await agent.download(Get("/f"), to: .file(folder.file("f")), options: Self.three)
+            Samples.expectWhole(folder)
+            #expect(asked.value == 2)
+        }
+    }
+
+    @Test("a provider that has nothing for the segments is asked once, and they get the refusal")
+    func nothingForSegments() async throws {
+        struct Nothing: CredentialProvider {
+            let asked: Tally
+            func credential(for challenge: CredentialChallenge, of run: RunInfo) async throws -> Credential? {
+                asked.add()
+                return nil
+            }
+        }
+        let folder = try Folder()
+        let asked = Tally()
+        try await withFlow {
+            $0.credentialProvider = Nothing(asked: asked)
+        } _: { server, agent in
+            server.handle("GET", "/f") { request in
+                // Not before the lead and both helpers have asked.
+                if !Self.isFirstPiece(request) { try? await server.waitForRequests(4) }
+                return Self.isFirstPiece(request) ? Samples.part(request) : Self.challenge
+            }
+            let error = await fault {
+                try await agent.download(Get("/f"), to: .file(folder.file("f")), options: Self.three)
+            }
+            #expect(error == .invalidStatusCode(401) && asked.value == 1)
+        }
+    }
+
+    @Test("each segment begins with what the first one was granted: by the server, a target of it, and the proxy")
+    func segmentsBehindAProxy() async throws {
+        let folder = try Folder()
+        let (proxy, asked) = (try LoopbackServer(), Tally())
+        let refusal = LoopbackResponse(status: 407, headers: ["Proxy-Authenticate": "Basic realm=\"p\""])
+        try await withFlow {
+            $0.proxy = .http("127.0.0.1", port: Int(proxy.port)).except("127.0.0.1")
+            $0.credentialProvider = Known(asked: asked)
+            // What the first URL needs is not replaced.
+            $0.adapters = [Adapt { request, _ in request.headers["Authorization"] = "Bearer t" }]
+        } _: { _, agent in
+            proxy.handle("GET", "/f") { request in
+                if request.headers["Proxy-Authorization"] == nil { return refusal }
+                if request.headers["Authorization"] != "Bearer t" { return Self.challenge }
+                return LoopbackResponse(status: 302, headers: ["Location": "http://origin.invalid/g"])
+            }
+            proxy.handle("GET", "/g") { request in
+                if request.headers["Proxy-Authorization"] == nil { return refusal }
+                return request.headers["Authorization"] == "Basic dTpw" ? Samples.part(request) : Self.challenge
+            }
+            _ = try await agent.download(
+                Get("http://origin.invalid/f"), to: .file(folder.file("f")), options: Self.three)
+            Samples.expectWhole(folder)
+            // For the proxy, and for the target.
+            #expect(asked.value == 2)
         }
     }
 }

@@ -270,7 +270,7 @@ import Testing
         await stub.waitForHeld(1)
         let alone = start(agent, other)
         await stub.waitForHeld(2)
-        stub.answer(try #require(stub.held.last), with: .response(body: "new"))
+        stub.respond(to: try #require(stub.held.last), with: .response(body: "new"))
         #expect(try await alone.outcome.result.get().value == "new")
         let late = start(agent, joining)
         await settle(agent, 2)

@@ -139,4 +139,54 @@ import Testing
             throw CancellationError()
         }
     }
+
+    /// Puts the token into a field that nobody has declared as secret.
+    private struct Session: Authenticator {
+        let token: String?
+        func apply(_ token: String, to request: inout OutgoingRequest) { request.headers["X-Session"] = token }
+        func refresh(_ old: String?, with agent: NetworkAgent) -> String { "new" }
+    }
+
+    /// What an adapter adds to the same requests does not tell them apart.
+    @Test func aTokenInAnyFieldTellsUsersApart() async throws {
+        let traces = Tally()
+        func agent(_ user: String) -> NetworkAgent {
+            let stub = StubTransport { request in
+                let user = request.headers["X-Session"] ?? "nobody"
+                return .response(headers: ["Cache-Control": "private, max-age=60"], body: "for \(user)")
+            }
+            return bench.agent(stub) { configuration in
+                configuration.authenticator = Session(token: user)
+                configuration.adapters = [
+                    Adapt { request, _ in
+                        traces.add()
+                        request.headers["X-Trace"] = "\(traces.value)"
+                    }
+                ]
+            }
+        }
+        let (first, second) = (agent("a"), agent("b"))
+        #expect(try await texts(first, kept(), kept()) == ["for a", "cached for a"])
+        #expect(try await texts(second, kept(), kept()) == ["for b", "cached for b"])
+        // Unless the policy names the owner.
+        #expect(try await texts(first, kept("kim")) == ["for a"])
+        #expect(try await texts(second, kept("kim")) == ["cached for a"])
+        #expect(await second.cache.remove(kept()))
+        #expect(try await texts(second, kept()) == ["for b"])
+        #expect(try await texts(first, kept()) == ["cached for a"])
+        await first.shutdown()
+        await second.shutdown()
+    }
+
+    @Test func theStoredRefusalOfATokenInAnyFieldIsNotThatOfTheNext() async throws {
+        let stub = StubTransport { request in
+            let headers: Headers = ["Cache-Control": "max-age=60"]
+            if request.headers["X-Session"] != "new" { return .response(status: 401, headers: headers) }
+            return .response(headers: headers, body: "content")
+        }
+        let agent = bench.agent(stub) { $0.authenticator = Session(token: "old") }
+        #expect(try await texts(agent, kept(), kept()) == ["content", "cached content"])
+        #expect(stub.requests.count == 2)
+        await agent.shutdown()
+    }
 }

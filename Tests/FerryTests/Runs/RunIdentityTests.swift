@@ -232,6 +232,35 @@ import Testing
         await agent.shutdown()
     }
 
+    @Test(arguments: [200, 404]) func aDownloadTaskThatIsKeptHoldsNothingOfItsRequest(status: Int) async throws {
+        let agent = agent(StubTransport(always: .response(status: status)))
+        let folder = try Folder()
+        let tasks = Mutex<[DownloadTask]>([])
+        let isGone = await isGone { token in
+            let end = OneShot<Void>()
+            let target = DownloadTarget.file(folder.file("f"))
+            let task = agent.download(HoldingMore(token: token), to: target, completion: { _ in end.finish(()) })
+            tasks.withLock { $0.append(task) }
+            await end.value()
+        }
+        #expect(isGone)
+        #expect(tasks.withLock { $0[0].state } == (status == 200 ? .finished : .failed))
+        await agent.shutdown()
+    }
+
+    @Test func aTaskThatIsKeptHoldsNoObserverOfItsGroup() async {
+        let agent = agent(StubTransport(always: .response()))
+        let tasks = Mutex<[RequestTask<[Response]>]>([])
+        let isGone = await isGone { token in
+            let end = OneShot<Void>()
+            let task = agent.start(BatchRequest([Get("/a")]).observed(by: Watch(token: token))) { _ in end.finish(()) }
+            tasks.withLock { $0.append(task) }
+            await end.value()
+        }
+        #expect(isGone)
+        await agent.shutdown()
+    }
+
     @Test func theClosureForTheProgressGoesWithTheResult() async throws {
         let server = try LoopbackServer()
         let folder = try Folder()
