@@ -66,7 +66,7 @@ LIBCURL_GROUPS = \
     'FERRY_ENGINE=libcurl .ci/libcurl $$tests --filter "$(LIBCURL)" --skip "$(AGENT_TESTS)"'
 LONG_GROUPS = \
     '$(if $(ALL),FERRY_FAULTS=$(NOTES)) FERRY_LONG_TESTS=1 $$tests --filter "$(LONG_SUITES)"' \
-    'FERRY_LONG_TESTS=1 $$tests --filter "$(AGENT_TESTS).*(AddressSelectionTests|DuplexTests|RaceTests)"'
+    'FERRY_LONG_TESTS=1 $$tests --filter "$(AGENT_TESTS).*(AddressSelectionTests|DuplexTests$(if $(ALL),,|RaceTests))"'
 CHECK_FAULTS = FERRY_FAULTS=$(NOTES) FERRY_FAULT_TABLE=check $(TESTS) --filter FaultTableTests
 CHECK_SERVER_FAULTS = FERRY_FAULTS=$(SERVER_NOTES) FERRY_FAULT_TABLE=check-servers $(TESTS) --filter FaultTableTests
 

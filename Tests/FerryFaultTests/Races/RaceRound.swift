@@ -30,8 +30,7 @@ struct RaceRound {
     }
 
     /// What was wrong, with the seed that caused it.
-    func play() async throws -> [String] {
-        let folder = try Folder()
+    func play(in folder: borrowing Folder) async throws -> [String] {
         let files = folder.file("files")
         try FileManager.default.createDirectory(atPath: files, withIntermediateDirectories: true)
         var options = LoopbackServer.Options()

@@ -23,6 +23,12 @@ import Testing
     }
 }
 
+private final class RaceFolder: Sendable {
+    let folder: Folder
+
+    init(_ folder: consuming Folder) { self.folder = folder }
+}
+
 private func race(rounds: Int, runs: Int, _ round: (UInt64, Int) -> RaceRound) async throws {
     let environment = ProcessInfo.processInfo.environment
     let seed = environment["FERRY_RACE_SEED"].flatMap { UInt64($0) } ?? .random(in: 0..<1 << 32)
@@ -34,8 +40,14 @@ private func race(rounds: Int, runs: Int, _ round: (UInt64, Int) -> RaceRound) a
     // Resources that the runtime and the libraries keep from then on do not count.
     let warmUp = rounds / 4
     var before = ProcessHolding()
+    // The cache of an agent that is gone may still open its database. If the folder were removed meanwhile, SQLite
+    // would truncate a file that another connection maps.
+    var folders: [RaceFolder] = []
     for number in 0..<rounds {
-        let faults = try await round(seed &+ UInt64(number), runs).play()
+        let folder = RaceFolder(try Folder())
+        folders.append(folder)
+        if folders.count > 100 { folders.removeFirst() }
+        let faults = try await round(seed &+ UInt64(number), runs).play(in: folder.folder)
         for fault in faults.prefix(10) { Issue.record("\(fault)") }
         if !faults.isEmpty { return }
         if number == warmUp { before = .now }
@@ -43,4 +55,5 @@ private func race(rounds: Int, runs: Int, _ round: (UInt64, Int) -> RaceRound) a
     #expect(
         await eventually { ProcessHolding.now.isWithin(before, after: (rounds - warmUp) * runs) },
         "\(ProcessHolding.now), \(before) before; seed \(seed)")
+    withExtendedLifetime(folders) {}
 }
