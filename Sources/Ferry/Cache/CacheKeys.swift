@@ -5,16 +5,16 @@ import Glibc
 extension RequestBuilder {
     /// The target and the key of a request: method, URL, arguments, body, named header fields, and credentials.
     func cacheTarget<R: Request>(_ request: R, at servers: Servers) throws(RequestError) -> CacheTarget {
-        if let custom = request.prebuiltRequest {
-            let joined = try join(custom.url)
+        if let prebuilt = request.prebuiltRequest {
+            let joined = try join(prebuilt.url)
             let (isPublicOnly, redirects) = (isPublicOnly(request), request.redirectPolicy)
-            var key = CacheKeyMaterial(custom.method, joined.url, trust: trust, isPublicOnly: isPublicOnly)
+            var key = CacheKeyMaterial(prebuilt.method, joined.url, trust: trust, isPublicOnly: isPublicOnly)
             let reading = RequestReading(
-                custom, of: request, joined: joined, isPublicOnly: isPublicOnly, redirectPolicy: redirects)
+                prebuilt, of: request, joined: joined, isPublicOnly: isPublicOnly, redirectPolicy: redirects)
             var target = CacheTarget(url: joined.url, reading: reading)
-            guard key.append(Arguments(), .automatic), key.append(custom.body) else { return target }
+            guard key.append(Arguments(), .automatic), key.append(prebuilt.body) else { return target }
             append(
-                custom.headers, request.cacheHeaders, secrets: sensitiveHeaders(with: redirects), authorization: nil,
+                prebuilt.headers, request.cacheHeaders, secrets: sensitiveHeaders(with: redirects), authorization: nil,
                 joined, common: Headers(), to: &key)
             target.seal(key)
             return target
@@ -383,12 +383,13 @@ final class RequestReading: Sendable {
 
     /// The same for a prebuilt request, which needs fewer members.
     init<R: Request>(
-        _ custom: OutgoingRequest, of request: R, joined: JoinedURL, isPublicOnly: Bool, redirectPolicy: RedirectPolicy?
+        _ prebuilt: OutgoingRequest, of request: R, joined: JoinedURL, isPublicOnly: Bool,
+        redirectPolicy: RedirectPolicy?
     ) {
         (acceptedContentTypes, acceptedEncodings, idempotencyKey) = (nil, request.acceptedEncodings, nil)
-        (self.joined, headers, method, isPrebuilt) = (joined, custom.headers, custom.method, true)
+        (self.joined, headers, method, isPrebuilt) = (joined, prebuilt.headers, prebuilt.method, true)
         (self.isPublicOnly, self.redirectPolicy) = (isPublicOnly, redirectPolicy)
         (arguments, encoding) = (Arguments(), .automatic)
-        (authorization, body) = (nil, custom.body)
+        (authorization, body) = (nil, prebuilt.body)
     }
 }

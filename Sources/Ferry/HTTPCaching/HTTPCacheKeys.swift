@@ -141,10 +141,10 @@ extension AgentCore {
     func httpTarget<R: Request>(
         of request: R, _ terms: CachePolicy.HTTPTerms, at servers: Servers, in cache: ResponseCache
     ) throws(RequestError) -> HTTPCacheTarget {
-        if let custom = request.prebuiltRequest {
+        if let prebuilt = request.prebuiltRequest {
             let reading = RequestReading(
-                custom, of: request, joined: try builder.join(custom.url), isPublicOnly: builder.isPublicOnly(request),
-                redirectPolicy: request.redirectPolicy)
+                prebuilt, of: request, joined: try builder.join(prebuilt.url),
+                isPublicOnly: builder.isPublicOnly(request), redirectPolicy: request.redirectPolicy)
             return HTTPCacheTarget(url: reading.joined.url, reading)
         }
         let found = try builder.httpTarget(request, isShared: terms.isShared, at: servers)
